@@ -59,7 +59,7 @@ fuzz_target!(|data: &[u8]| {
         digests.push(summary::digest_found(&capture, Examples::Typical));
         let (tid, release) = (thread.tid, thread.release);
         let mut one = Gathered { tid, release, ..Gathered::default() };
-        one.add(thread.jobs);
+        one.add(&thread.jobs);
         let _ = one.propose();
         gathered.push(one);
     }

@@ -6,7 +6,9 @@ use crate::segments::Segments;
 use crate::table::Table;
 use crate::trace::{self, TRACES, Trace, memory};
 use latlab_analysis::latency::activations::Late;
-use latlab_analysis::latency::activations::from_capture::{Chosen, Known, threads};
+use latlab_analysis::latency::activations::from_capture::{
+    Chosen, Known, threads_to_the_end,
+};
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures;
 use latlab_analysis::latency::{self, from_trace};
@@ -220,7 +222,7 @@ impl Question {
             if damaged.len() == i {
                 damaged.push(damage);
             }
-            let found = threads(&capture, &chosen, known);
+            let found = threads_to_the_end(&capture, &chosen, known);
             Ok((capture, found))
         };
         let Some(all) = captures::gather_all(count, &mut find, by_name, self.deadline.is_none())?

@@ -16,7 +16,7 @@ use latlab_model::finding::{Note, Quantity};
 use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
 use latlab_model::units::{Nanos, Tid};
 use latlab_trace::Diagnostics;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -165,26 +165,28 @@ fn add_counters(digest: &mut Digest, counters: &[CaptureCounters]) {
     }
 }
 
-/// Adds the threads of a capture to those of the captures before. A thread of another capture is the same by
-/// its number, or by its name where that is the only one of it in each.
-pub fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>) {
+/// Adds the threads of a capture to those of the captures before, of which the last may overlap it; returns them with
+/// the activations that were not in that. A thread of another capture is the same by its number, or by its name where
+/// that is the only one of it in each.
+pub fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>) -> Vec<Thread> {
     let alone = by_name && found.len() == 1;
-    for thread in found {
-        let same = |g: &&mut Gathered| g.tid == thread.tid || alone && g.task == thread.name;
-        match all.iter_mut().find(same) {
-            Some(known) => known.add_as(thread.release, thread.jobs),
-            None => {
-                let mut new = Gathered {
-                    task: thread.name,
-                    tid: thread.tid,
-                    release: thread.release,
-                    ..Gathered::default()
-                };
-                new.add(thread.jobs);
-                all.push(new);
-            }
-        }
-    }
+    let add = |thread: Thread| {
+        let same = |g: &Gathered| g.tid == thread.tid || alone && g.task == thread.name;
+        let at = all.iter().position(same).unwrap_or_else(|| {
+            let (task, release) = (thread.name.clone(), thread.release.clone());
+            all.push(Gathered { task, tid: thread.tid, release, ..Gathered::default() });
+            all.len() - 1
+        });
+        let jobs = all[at].take(thread.clone());
+        Thread { jobs, ..thread }
+    };
+    found.into_iter().map(add).collect()
+}
+
+/// No capture follows: what has not ended does not end. Threads without any activation go.
+pub fn finish(all: &mut Vec<Gathered>) {
+    all.iter_mut().for_each(Gathered::finish);
+    all.retain(|t| !t.jobs.is_empty() || !t.cut.is_empty());
 }
 
 /// The activations of a task, or spans, in captures. `find` reads a capture and finds them, knowing what the
@@ -207,6 +209,7 @@ pub fn gather_all<E>(
         }
         gather(found, by_name, &mut all);
     }
+    finish(&mut all);
     Ok(Some(all))
 }
 
@@ -233,6 +236,7 @@ pub fn explain_activations<E>(
     };
     context.limit_ns = late.limit().0;
     let mut digests = Vec::new();
+    let mut explained = HashSet::new();
     #[cfg(feature = "host")]
     let mut waits = Vec::new();
     for i in 0..count {
@@ -240,6 +244,12 @@ pub fn explain_activations<E>(
         let own = |t: &&Thread| t.tid == first.tid || found.len() == 1 && t.name == first.task;
         if let Some(thread) = found.iter().find(own) {
             capture.activations = thread.activations(late);
+            // It ended in no capture.
+            let cut = thread.cut.iter().map(|cut| &cut.job).filter(|job| late.is(job));
+            let cut = cut.filter(|job| first.cut.iter().any(|own| own.woken == job.woken));
+            capture.activations.extend(cut.map(|job| job.activation(thread.tid, late)));
+            // Captures may overlap.
+            capture.activations.retain(|a| explained.insert((a.intended, a.actual)));
         }
         #[cfg(feature = "host")]
         waits.push(user_stacks::wait_sites(&capture));

@@ -74,6 +74,12 @@ pub struct TaskActivations {
     /// Further ones, which are in no result: there were too many.
     #[serde(skip_serializing_if = "is_zero")]
     pub beyond: u64,
+    /// Activations that had not ended when the recording, or a part of it, ended.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cut: u64,
+    /// Those of them that are counted as late ones: they were older than the limit by then, which is their response time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub late_cut: u64,
     /// An activation that takes longer than this is late, ns; 0: none is called late.
     pub deadline_ns: u64,
     /// An activation that starts later than this after its intended time is late, ns; 0: the deadline decides.
@@ -88,7 +94,7 @@ pub struct TaskActivations {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ActivationCounts {
-    /// Activations that were seen from beginning to end.
+    /// Activations that were seen from beginning to end, and late ones of which only the begin was recorded.
     pub activations: u64,
     /// Those in which the kernel did not record a switch to the task: of them only the response time counts.
     pub unsure: u64,

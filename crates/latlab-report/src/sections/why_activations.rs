@@ -65,6 +65,7 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     if !counts.is_empty() {
         sentences.push(format!("{}.", counts.join(", ")));
     }
+    sentences.extend(cut(a));
     let reason = result.limit_reason.as_ref().map(messages::note).filter(|r| !r.is_empty());
     let reason = reason.map_or_else(String::new, |r| format!(" ({r})"));
     if a.deadline_ns == 0 && a.start_limit_ns == 0 {
@@ -99,6 +100,17 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         sentences.push(format!("Unexplained share of the lateness: {:.0} %.", unexplained * 100.0));
     }
     sentences
+}
+
+/// Activations that the ends of the recording cut.
+fn cut(a: &TaskActivations) -> Option<String> {
+    let s = if a.cut == 1 { "" } else { "s" };
+    let late = match a.late_cut {
+        0 => String::new(),
+        1 => "; 1 of them was late by then and is counted with its age".to_owned(),
+        n => format!("; {n} of them were late by then and are counted with their age"),
+    };
+    (a.cut > 0).then(|| format!("The end of {} {}{s} was not recorded{late}.", a.cut, noun(a)))
 }
 
 /// Name, thread, policy, and what begins an activation.

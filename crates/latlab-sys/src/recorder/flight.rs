@@ -104,6 +104,15 @@ impl FlightRecorder {
     /// When the buffer cannot be read.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         self.session.control().set_tracing(false)?;
+        self.read()
+    }
+
+    /// Takes out what is in it while it goes on, oldest first. CPUs are read one after another: of what is recorded
+    /// meanwhile, the later ones have more.
+    ///
+    /// # Errors
+    /// When the buffer cannot be read.
+    pub fn read(&mut self) -> Result<Snapshot> {
         let pages = self.take_pages()?;
         let stats: Vec<_> = pages
             .iter()

@@ -28,8 +28,9 @@ fn why(options: &[&str], program: &[String]) -> Output {
     let program: Vec<&str> = program.iter().map(String::as_str).collect();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
-    let fixed = ["why", "--json", "-D", "6", "--out", out.to_str().unwrap()];
-    latlab(&[&fixed[..], options, &["--"], &program[..]].concat())
+    let seconds: &[&str] = if options.contains(&"-D") { &[] } else { &["-D", "6"] };
+    let fixed = ["why", "--json", "--out", out.to_str().unwrap()];
+    latlab(&[&fixed[..], seconds, options, &["--"], &program[..]].concat())
 }
 
 fn detail(output: &Output) -> Value {
@@ -221,4 +222,25 @@ fn damage_of_a_trace_is_told_with_a_task() {
     assert_eq!((nothing.status.code(), told(&nothing)), (Some(1), 1), "{}", said(&nothing));
     let limit = latlab(&["why", cut, "--task", "kworker/0:1", "--limit", "100us"]);
     assert!(told(&limit) == 0 && said(&limit).contains("cut.dat (damaged: "), "{}", said(&limit));
+}
+
+/// One activation waits longer than the first interval of the recording, and than its deadline.
+#[test]
+fn an_activation_that_crosses_intervals_is_late() {
+    if !can_run() {
+        return skip("it takes root, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    // A child holds the task up.
+    let waits = r#"if ($k == 30) { pipe($r, $w); if (!fork) { close $r; usleep(900_000); syswrite($w, "x"); exit }
+        close $w; sysread($r, my $c, 1) }"#;
+    let program = control_loop("60", waits);
+    let output = why(&["-D", "3", "--deadline", "500ms"], &program);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let detail = detail(&output);
+    let task = checked(&detail);
+    let longest = task["response"]["max"].as_u64().unwrap();
+    assert!((800_000_000..3_000_000_000).contains(&longest), "{task:#}");
+    let late = detail["windows"].as_array().unwrap().iter().filter(|w| w["late"] == true);
+    assert!(late.count() >= 1, "{:#}", detail["captures"]);
 }

@@ -1,12 +1,12 @@
 //! The activations of tasks in a capture.
 
-use super::release::{Boundary, choose, describe};
-use super::sleeps::{Sleep, Sleeps};
-use super::{Job, Late, jobs};
+use super::release::{choose, describe};
+use super::sleeps::{Sleeps, Slept};
+use super::{Cut, Job, Late, jobs};
 use crate::latency::capture::{Activation, Capture};
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::latency::Release;
-use latlab_model::units::Tid;
+use latlab_model::units::{Tid, TraceNs};
 use latlab_trace::names::IntMap;
 
 /// A thread of a capture with its activations.
@@ -20,6 +20,8 @@ pub struct Thread {
     pub release: Release,
     /// The activations, in order of time.
     pub jobs: Vec<Job>,
+    /// The one that has not ended when the capture ends.
+    pub cut: Option<Cut>,
 }
 
 /// Which threads.
@@ -36,6 +38,13 @@ impl Thread {
     pub fn activations(&self, late: Late) -> Vec<Activation> {
         let of = |job: &Job| job.activation(self.tid, late);
         self.jobs.iter().filter(|job| !job.unsure).map(of).collect()
+    }
+
+    /// From when on a later capture needs the events of this one to have its last activation and what follows; `None`:
+    /// all of them.
+    pub fn needed_from(&self) -> Option<TraceNs> {
+        let before = self.jobs.len().checked_sub(2)?;
+        Some(self.jobs[before].start)
     }
 }
 
@@ -75,32 +84,44 @@ pub type Known = IntMap<Tid, Release>;
 
 /// The activations of the chosen threads; a thread without any is left out.
 pub fn threads(capture: &Capture, chosen: &Chosen, known: &Known) -> Vec<Thread> {
-    let named = chosen.threads(capture);
-    let tids: Vec<Tid> = named.iter().map(|n| n.0).collect();
-    let thread = |(tid, sleeps): (Tid, Vec<Sleep>)| {
-        let boundary = choose(&sleeps, &capture.names, known.get(&tid))?;
-        let name = named[named.binary_search_by_key(&tid, |n| n.0).ok()?].1;
-        Some(of_sleeps(capture, tid, name, &sleeps, &boundary))
-    };
-    let all = sleeps_of(capture, &tids).into_iter().filter_map(thread);
-    all.filter(|t| !t.jobs.is_empty()).collect()
+    let mut all = threads_to_the_end(capture, chosen, known);
+    all.retain(|t| !t.jobs.is_empty());
+    all
 }
 
+/// As [`threads`], with those of which only an activation is known that has not ended.
+pub fn threads_to_the_end(capture: &Capture, chosen: &Chosen, known: &Known) -> Vec<Thread> {
+    let named = chosen.threads(capture);
+    let tids: Vec<Tid> = named.iter().map(|n| n.0).collect();
+    let thread = |slept: Slept| {
+        let known = known.get(&slept.tid);
+        let name = named[named.binary_search_by_key(&slept.tid, |n| n.0).ok()?].1;
+        of_sleeps(capture, name, &slept, known)
+    };
+    sleeps_of(capture, &tids).into_iter().filter_map(thread).collect()
+}
+
+/// `None`: it has no activation.
 fn of_sleeps(
     capture: &Capture,
-    tid: Tid,
     name: Symbol,
-    sleeps: &[Sleep],
-    boundary: &Boundary,
-) -> Thread {
-    let mut jobs = jobs(sleeps, boundary);
-    jobs.retain(|job| job.intended >= capture.covered_from);
-    let release = describe(boundary, &capture.names);
-    Thread { tid, name: capture.names.get(name).to_owned(), release, jobs }
+    slept: &Slept,
+    known: Option<&Release>,
+) -> Option<Thread> {
+    let boundary = choose(&slept.sleeps, &capture.names, known)?;
+    let end = capture.events.last().map_or(TraceNs(0), |e| e.time);
+    let (mut jobs, cut) = jobs(&slept.sleeps, slept.last, &boundary, end);
+    let is_covered = |job: &Job| job.intended >= capture.covered_from;
+    jobs.retain(is_covered);
+    let cut = cut.filter(|cut| is_covered(&cut.job));
+    let release = describe(&boundary, &capture.names);
+    let name = capture.names.get(name).to_owned();
+    let thread = Thread { tid: slept.tid, name, release, jobs, cut };
+    (!thread.jobs.is_empty() || thread.cut.is_some()).then_some(thread)
 }
 
 /// The sleeps of threads, with what was lost in between.
-fn sleeps_of(capture: &Capture, tids: &[Tid]) -> Vec<(Tid, Vec<Sleep>)> {
+fn sleeps_of(capture: &Capture, tids: &[Tid]) -> Vec<Slept> {
     let mut sleeps = Sleeps::of(tids, capture.clock_is_monotonic, &capture.names);
     let mut lost: Vec<_> = capture.lost.iter().map(|l| l.to).collect();
     lost.sort_unstable();

@@ -12,6 +12,7 @@
 //! and leaves it (`sched_switch`). Which of its sleeps separate activations and which lie inside of one
 //! is decided from all of them ([`release`]). The parts of an activation add up to its response time exactly.
 
+mod cut;
 pub mod from_capture;
 pub mod release;
 mod resumed;
@@ -20,10 +21,11 @@ pub mod spans;
 pub mod summary;
 
 use super::capture::{Activation, Began, End};
+use cut::is_open;
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use release::{Boundary, is_boundary};
 use resumed::resumed;
-use sleeps::Sleep;
+use sleeps::{Last, Sleep};
 
 /// What is late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +91,15 @@ pub struct Job {
     pub by_event: bool,
 }
 
+/// An activation that the end of the recording cuts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The activation, with the end of the recording as its end; its parts are those until then.
+    pub job: Job,
+    /// It has not ended. Otherwise the task sleeps, and may have ended it.
+    pub is_sure: bool,
+}
+
 impl Job {
     /// From the intended time to the first switch to the task.
     pub fn start_latency(&self) -> Nanos {
@@ -120,10 +131,41 @@ impl Job {
     }
 }
 
-/// The activations between the sleeps that separate them. What begins before the first such sleep, or does
-/// not end before the last, is not known. A sleep to the next activation that a signal or a stop interrupts ends the
-/// activation before, though the task runs a handler and sleeps on.
-pub fn jobs(sleeps: &[Sleep], boundary: &Boundary) -> Vec<Job> {
+/// The activations between the sleeps that separate them, and the one that has not ended when the recording ends, where
+/// there is one. What begins before the first such sleep is not known. A sleep to the next activation that a signal or a
+/// stop interrupts ends the activation before, though the task runs a handler and sleeps on.
+pub fn jobs(
+    sleeps: &[Sleep],
+    last: Last,
+    boundary: &Boundary,
+    end: TraceNs,
+) -> (Vec<Job>, Option<Cut>) {
+    let mut sleeps = std::borrow::Cow::Borrowed(sleeps);
+    if let Last::Woken(woken) = last {
+        // It gets its CPU after the end.
+        sleeps.to_mut().push(Sleep { start: end.max(woken.woken), ..woken });
+    }
+    let (found, open) = complete(&sleeps, boundary);
+    let cut = |job| Some(Cut { job, is_sure: is_open(&sleeps, last, boundary)? });
+    (found, open.map(|open| until(open, last, end)).and_then(cut))
+}
+
+/// An activation until the end of the recording.
+fn until(open: Job, last: Last, end: TraceNs) -> Job {
+    let mut job = Job { end: end.max(open.start), ..open };
+    let since = |from: TraceNs| job.end.since(from.max(job.intended));
+    match last {
+        // One that was woken is one of the sleeps, and begins at the end.
+        Last::Unknown | Last::Woken(_) => {}
+        Last::Running(from) => job.running = job.running + since(from),
+        Last::Runnable(from) => job.preempted = job.preempted + since(from),
+        Last::Asleep { out, .. } => job.waiting = job.waiting + since(out),
+    }
+    job
+}
+
+/// The activations that ended, and the one after them, with what is known of it.
+fn complete(sleeps: &[Sleep], boundary: &Boundary) -> (Vec<Job>, Option<Job>) {
     let mut found: Vec<Job> = Vec::new();
     let mut open: Option<Job> = None;
     let mut at = 0;
@@ -148,7 +190,7 @@ pub fn jobs(sleeps: &[Sleep], boundary: &Boundary) -> Vec<Job> {
         }
         at += 1;
     }
-    found
+    (found, open)
 }
 
 /// The activation that begins with a sleep's end; `before`: what the sleep goes on from, with what interrupted it.
@@ -184,6 +226,8 @@ fn begun(sleep: &Sleep, is_connected: bool, before: &[Sleep]) -> Job {
     job
 }
 
+#[cfg(test)]
+mod cut_tests;
 #[cfg(test)]
 mod interrupted_tests;
 #[cfg(test)]

@@ -33,6 +33,10 @@ pub struct Until {
     pub function: Symbol,
     /// When it is to expire, of the timer's clock, ns: at the earliest, and at the latest.
     pub due: (i64, i64),
+    /// It was set to a time from its start on, not to a time of the clock.
+    pub relative: bool,
+    /// The time from its start to then, ns.
+    pub asked: i64,
 }
 
 impl Until {
@@ -133,6 +137,42 @@ struct OnCpu {
     last: Option<TraceNs>,
 }
 
+/// What a task does when the trace ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Last {
+    /// It had no event since events were lost, or none at all.
+    #[default]
+    Unknown,
+    /// It has a CPU, from this time on.
+    Running(TraceNs),
+    /// It is runnable, from this time on.
+    Runnable(TraceNs),
+    /// It sleeps.
+    Asleep {
+        /// When it left its CPU.
+        out: TraceNs,
+        /// In which state.
+        left: OffCpu,
+        /// An event shows that it waits for a lock or for a page.
+        inside: bool,
+        /// The timer that it set for it.
+        until: Option<Until>,
+    },
+    /// It was woken from this sleep, and has no CPU yet.
+    Woken(Sleep),
+}
+
+/// The sleeps of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slept {
+    /// The thread.
+    pub tid: Tid,
+    /// Those that ended, in order of time.
+    pub sleeps: Vec<Sleep>,
+    /// What it does when the trace ends.
+    pub last: Last,
+}
+
 /// One of the chosen tasks.
 #[derive(Clone, Debug, Default)]
 struct Watched {
@@ -213,6 +253,18 @@ impl Watched {
         (self.until, self.expired) = (None, None);
     }
 
+    /// What it does now.
+    fn last(&self) -> Last {
+        let (inside, until) = (self.inside, self.until);
+        match self.now {
+            Now::Unknown => Last::Unknown,
+            Now::Running { since } => Last::Running(since),
+            Now::Runnable { since } => Last::Runnable(since),
+            Now::Asleep { out, left } => Last::Asleep { out, left, inside, until },
+            Now::Woken { sleep } => Last::Woken(sleep),
+        }
+    }
+
     /// The timer of its sleep expires.
     fn expire(&mut self, expiry: Expiry) {
         match &mut self.now {
@@ -247,11 +299,12 @@ impl Sleeps {
         Self { of, monotonic, replenishments, wakeups, ..Self::default() }
     }
 
-    /// The sleeps of each thread, in order of time.
-    pub fn finish(mut self) -> Vec<(Tid, Vec<Sleep>)> {
+    /// The sleeps of each thread, in order of thread id.
+    pub fn finish(mut self) -> Vec<Slept> {
         self.of.values_mut().for_each(|own| own.lose(self.losses));
-        let mut all: Vec<_> = self.of.into_iter().map(|(tid, w)| (tid, w.sleeps)).collect();
-        all.sort_by_key(|(tid, _)| *tid);
+        let slept = |(tid, w): (Tid, Watched)| Slept { tid, last: w.last(), sleeps: w.sleeps };
+        let mut all: Vec<_> = self.of.into_iter().map(slept).collect();
+        all.sort_by_key(|slept| slept.tid);
         all
     }
 
@@ -387,7 +440,7 @@ impl Sleeps {
         own.lose(self.losses);
         // The timer of a sleep: others may be the kernel's own, which an interrupt starts while the task runs.
         if self.wakeups.contains(&function) {
-            own.until = Some(Until { function, due: (due, latest) });
+            own.until = Some(Until { function, due: (due, latest), relative, asked });
             own.expired = None;
             if self.sleepers.len() < TIMERS || self.sleepers.contains_key(&timer) {
                 self.sleepers.insert(timer, e.current);

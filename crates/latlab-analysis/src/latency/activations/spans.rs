@@ -310,7 +310,7 @@ pub fn threads(capture: &Capture, spans: &[Span], ends: &Ends) -> Vec<Thread> {
         jobs.sort_by_key(|job| (job.intended, job.end));
         let name = states.get(&tid).and_then(|s| s.name);
         let name = name.map_or_else(|| "swapper".to_owned(), |n| capture.names.get(n).to_owned());
-        Thread { tid, name, release: release.clone(), jobs }
+        Thread { tid, name, release: release.clone(), jobs, cut: None }
     };
     found.into_iter().map(thread).collect()
 }

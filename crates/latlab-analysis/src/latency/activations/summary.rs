@@ -1,12 +1,12 @@
 //! Activations in numbers, the deadline that they suggest, and which part made the late ones late.
 
-use super::from_capture::Known;
+use super::from_capture::{Known, Thread};
 use super::release::regular;
-use super::{Job, Late};
+use super::{Cut, Job, Late};
 use crate::latency::class::FAIR;
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::latency::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
-use latlab_model::units::{Nanos, Tid};
+use latlab_model::units::{Nanos, Tid, TraceNs};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
 use std::cmp::Reverse;
@@ -29,29 +29,79 @@ pub struct Gathered {
     pub release: Release,
     /// Each activation, in order of time.
     pub jobs: Vec<Job>,
-    /// Where in `jobs` a capture begins: the distance to the one before tells nothing.
+    /// Where in `jobs` a recording without a gap begins: the distance to the one before tells nothing.
     pub begins: Vec<usize>,
     /// Activations that are not in `jobs`, because there were too many.
     pub beyond: u64,
+    /// Activations of which only the begin was recorded.
+    pub cut: Vec<Job>,
+    /// Activations of which it is not known whether they had ended when a recording ended.
+    pub maybe_cut: u64,
+    /// The one that has not ended at the end of the last capture.
+    pub open: Option<Cut>,
+    /// The end of the last activation.
+    pub told: Option<TraceNs>,
 }
 
 impl Gathered {
-    /// Adds the activations of the next capture. What begins them may have been unknown until then.
-    pub fn add_as(&mut self, release: Release, jobs: Vec<Job>) {
+    /// Adds the activations of the next capture, which may begin before the end of the one before; returns those that
+    /// were not in that. What begins them may have been unknown until then.
+    pub fn take(&mut self, thread: Thread) -> Vec<Job> {
         if self.release == Release::Wakeup {
-            self.release = release;
+            self.release = thread.release;
         }
-        self.add(jobs);
+        let mut jobs = thread.jobs;
+        let told = self.told.filter(|told| jobs.iter().any(|job| job.end == *told));
+        jobs.retain(|job| told.is_none_or(|told| job.end > told));
+        let open = self.open.take();
+        let woken = open.map(|cut| cut.job.woken);
+        let mut goes_on = jobs.iter().chain(thread.cut.iter().map(|cut| &cut.job));
+        let is_seen = goes_on.any(|job| Some(job.woken) == woken);
+        let is_connected = told.is_some() || is_seen;
+        if !is_connected {
+            self.close(open);
+        }
+        self.open = thread.cut;
+        self.append(&jobs, is_connected);
+        jobs
+    }
+
+    /// No capture follows.
+    pub fn finish(&mut self) {
+        let open = self.open.take();
+        self.close(open);
+    }
+
+    /// An activation whose end is in no capture.
+    fn close(&mut self, open: Option<Cut>) {
+        match open {
+            Some(Cut { job, is_sure: true }) => self.cut.push(job),
+            Some(_) => self.maybe_cut += 1,
+            None => {}
+        }
     }
 
     /// Adds the activations of the next capture.
-    pub fn add(&mut self, jobs: Vec<Job>) {
+    pub fn add(&mut self, jobs: &[Job]) {
+        self.append(jobs, false);
+    }
+
+    /// `is_connected`: no activation between them and those before is missing.
+    fn append(&mut self, jobs: &[Job], is_connected: bool) {
+        self.told = jobs.iter().map(|job| job.end).max().or(self.told);
         if self.jobs.len() >= JOBS {
             self.beyond += jobs.len() as u64;
             return;
         }
-        self.begins.push(self.jobs.len());
+        if !is_connected || self.begins.is_empty() {
+            self.begins.push(self.jobs.len());
+        }
         self.jobs.extend(jobs);
+    }
+
+    /// The activations that a limit judges: those that ended, and those that did not and are late all the same.
+    pub fn judged(&self, late: Late) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().chain(self.cut.iter().filter(move |job| late.is(job)))
     }
 
     /// The distance of intended times in the longest capture in which they are regular.
@@ -79,6 +129,7 @@ impl Gathered {
     /// In numbers.
     pub fn summarize(&self, late: Late) -> TaskActivations {
         let sure = || self.jobs.iter().filter(|job| !job.unsure);
+        let late_cut = self.cut.iter().filter(|job| late.is(job)).count() as u64;
         let histogram = |of: &dyn Fn(&Job) -> Nanos| Histogram::of(sure().map(|job| of(job).0));
         let (deadline, start_limit) = match late {
             Late::Never => (Nanos(0), Nanos(0)),
@@ -86,7 +137,7 @@ impl Gathered {
             Late::Start(limit) => (Nanos(0), limit),
         };
         let period = self.period();
-        let mut prios: Vec<i32> = self.jobs.iter().map(|j| j.prio).collect();
+        let mut prios: Vec<i32> = self.judged(late).map(|j| j.prio).collect();
         prios.sort_unstable();
         TaskActivations {
             task: self.task.clone(),
@@ -95,17 +146,19 @@ impl Gathered {
             release: self.release.clone(),
             period,
             beyond: self.beyond,
+            cut: self.cut.len() as u64 + self.maybe_cut,
+            late_cut,
             deadline_ns: deadline.0,
             start_limit_ns: start_limit.0,
             counts: ActivationCounts {
-                activations: self.jobs.len() as u64,
+                activations: self.jobs.len() as u64 + late_cut,
                 unsure: self.jobs.iter().filter(|job| job.unsure).count() as u64,
                 overruns: self.jobs.iter().filter(|j| j.after.is_some()).count() as u64,
                 skipped: period.map_or(0, |p| self.skipped(p)),
-                late: self.jobs.iter().filter(|job| late.is(job)).count() as u64,
+                late: self.judged(late).filter(|job| late.is(job)).count() as u64,
                 late_by: self.late_by(late),
                 start: histogram(&Job::start_latency),
-                response: Histogram::of(self.jobs.iter().map(|job| job.response().0)),
+                response: Histogram::of(self.judged(late).map(|job| job.response().0)),
                 running: histogram(&|j| j.running),
                 preempted: histogram(&|j| j.preempted),
                 waiting: histogram(&|j| j.waiting),
@@ -116,7 +169,7 @@ impl Gathered {
     /// For each late activation the part that is longest against its median in the others.
     fn late_by(&self, late: Late) -> LateBy {
         if let Late::Start(_) = late {
-            let started_late = self.jobs.iter().filter(|job| late.is(job)).count() as u64;
+            let started_late = self.judged(late).filter(|job| late.is(job)).count() as u64;
             return LateBy { started_late, ..LateBy::default() };
         }
         let parts = |job: &Job| {
@@ -128,7 +181,7 @@ impl Gathered {
             median(&others.iter().map(|o| o[k]).collect::<Vec<_>>()).unwrap_or(0.0)
         });
         let mut by = LateBy::default();
-        for job in self.jobs.iter().filter(|job| late.is(job)) {
+        for job in self.judged(late).filter(|job| late.is(job)) {
             let excess = parts(job).into_iter().zip(usual).map(|(ns, usual)| ns - usual);
             let longest = excess.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
             match longest.map(|l| l.0) {
@@ -144,7 +197,10 @@ impl Gathered {
     /// The deadline where none was given: the period, where activations took longer than that; else one that the
     /// slowest exceed, to compare them with the others. Nothing is late where no activation was slow.
     pub fn propose(&self) -> (Late, Note) {
-        let longer = |ns: u64| self.jobs.iter().filter(|j| j.response().0 > ns).count();
+        let longer = |ns: u64| {
+            let late = Late::Response(Nanos(ns));
+            self.judged(late).filter(|job| late.is(job)).count()
+        };
         if let Some(period) = self.period()
             && longer(period.median_ns) > 0
         {
@@ -163,10 +219,12 @@ impl Gathered {
         match longer(ns) {
             0 => (Late::Never, Note::new("why.deadline-none")),
             late => {
+                let limit = Late::Response(Nanos(ns));
+                let of = self.judged(limit).count();
                 let note = Note::new("why.deadline-slowest")
                     .value("late", Quantity::Count(late as u64))
-                    .value("of", Quantity::Count(n as u64));
-                (Late::Response(Nanos(ns)), note)
+                    .value("of", Quantity::Count(of as u64));
+                (limit, note)
             }
         }
     }
@@ -183,8 +241,8 @@ pub fn known(threads: &[Gathered]) -> Known {
 /// those at irregular times after them, a task before those that it begins, then by the number of late
 /// activations and of all. A thread with fewer than three comes last.
 pub fn rank(threads: &mut [Gathered], late: Late) {
-    let late_of = |t: &Gathered| t.jobs.iter().filter(|job| late.is(job)).count();
-    let is_fair = |t: &Gathered| t.jobs.iter().all(|j| j.prio >= FAIR);
+    let late_of = |t: &Gathered| t.judged(late).filter(|job| late.is(job)).count();
+    let is_fair = |t: &Gathered| t.jobs.iter().chain(&t.cut).all(|j| j.prio >= FAIR);
     let most =
         |fair: bool| threads.iter().filter(|t| is_fair(t) == fair).map(late_of).max().unwrap_or(0);
     let most = [most(false), most(true)];
@@ -199,7 +257,7 @@ pub fn rank(threads: &mut [Gathered], late: Late) {
         Release::Span { .. } => 0,
     };
     threads.sort_by_cached_key(|t| {
-        let (few, fair, late) = (t.jobs.len() < 3, is_fair(t), late_of(t));
+        let (few, fair, late) = (t.jobs.len() + t.cut.len() < 3, is_fair(t), late_of(t));
         (few, fair, is_seldom(t), begun(t), Reverse(late), Reverse(t.jobs.len()), t.tid)
     });
 }

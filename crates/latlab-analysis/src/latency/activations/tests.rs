@@ -68,7 +68,7 @@ pub(super) fn one(s: &Script) -> Gathered {
     let thread = all.remove(0);
     let (task, tid, release) = (thread.name, thread.tid, thread.release);
     let mut gathered = Gathered { task, tid, release, ..Gathered::default() };
-    gathered.add(thread.jobs);
+    gathered.add(&thread.jobs);
     gathered
 }
 
@@ -374,7 +374,7 @@ fn a_deadline_is_proposed_where_something_is_slow() {
     let jobs = |slow: u64| {
         let job = |i: u64| job(i, if i % 50 == 49 { slow } else { 100_000 }, 49);
         let mut gathered = Gathered::default();
-        gathered.add((0..500).map(job).collect());
+        gathered.add(&(0..500).map(job).collect::<Vec<_>>());
         gathered
     };
     let proposed = |slow| jobs(slow).propose().0;
@@ -482,7 +482,7 @@ fn of_several_threads_the_one_that_a_user_means_is_explained() {
         let job = |i: u64| job(i, if i < late { 900_000 } else { 100_000 }, prio);
         let (task, tid) = (task.to_owned(), Tid(tid));
         let mut gathered = Gathered { task, tid, release, ..Gathered::default() };
-        gathered.add((0..100).map(job).collect());
+        gathered.add(&(0..100).map(job).collect::<Vec<_>>());
         gathered
     };
     let timer = || Release::Timer { function: "hrtimer_wakeup".into() };

@@ -1,8 +1,9 @@
 //! A running program: it is recorded in intervals, each is analysed at once, and those with late activations
 //! are kept as captures.
 //!
-//! The kernel's buffer is emptied between two intervals; what begins or ends there is not seen. The time is
-//! counted, and an interval is as long as the buffer holds at the rate of events seen so far.
+//! The kernel's buffer is read while it records, and an interval is as long as the buffer holds at the rate of events
+//! seen so far. An interval is analysed with the end of the one before: an activation that begins in one and ends in
+//! another is seen as a whole. Only what the window cannot hold is cut.
 
 use super::activations::{add, explain};
 use super::capture_session::machine_context;
@@ -13,6 +14,7 @@ use super::load::start_load;
 use super::places::Places;
 use super::target::{Begun, Target};
 use super::user_stacks;
+use super::window::Window;
 use crate::cli::Global;
 use crate::cli::why::{Args, Trace};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
@@ -20,19 +22,20 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
-use latlab_analysis::latency::activations::from_capture::Chosen;
+use latlab_analysis::latency::activations::from_capture::{Chosen, Thread};
 use latlab_analysis::latency::activations::spans::Found;
-use latlab_analysis::latency::activations::summary::{Gathered, known};
+use latlab_analysis::latency::activations::summary::{Gathered, known, rank};
 use latlab_analysis::latency::activations::{Job, Late};
 use latlab_analysis::latency::capture::Capture;
-use latlab_analysis::latency::captures::gather;
+use latlab_analysis::latency::captures::{finish, gather};
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::part::part;
+use latlab_model::event::Event;
 use latlab_model::latency::{CaptureSession, SystemContext, WhyResult};
-use latlab_model::units::format_ns;
+use latlab_model::units::{TraceNs, format_ns};
 use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
 use latlab_sys::tracefs::Tracefs;
-use latlab_sys::{policy, signal};
+use latlab_sys::{clock, policy, signal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -48,6 +51,8 @@ const DRAIN: Duration = Duration::from_millis(5);
 const NEW_THREADS: Duration = Duration::from_millis(100);
 /// Captures that are kept while no deadline is known.
 const WORST: usize = 12;
+/// An event whose record is not complete yet is at most so old.
+const INCOMPLETE: u64 = 2_000_000;
 
 /// Records, explains, keeps.
 ///
@@ -127,6 +132,7 @@ fn record(
         stacks: user_stacks::Recording::new(args.user_stacks()),
         finder,
         seen: Found::default(),
+        window: Window::default(),
     };
     let found = recording.run(tracefs, &level, begun, &args.command);
     drop(probes);
@@ -163,6 +169,18 @@ struct Recording {
     stacks: user_stacks::Recording,
     /// Events of both ends of spans.
     seen: Found,
+    /// What is kept of the intervals before.
+    window: Window,
+}
+
+/// What ends an interval.
+struct Interval {
+    number: u32,
+    /// Bytes of a CPU that are kept at most for the next one.
+    most: u64,
+    /// Activations that end after this may not be complete.
+    horizon: TraceNs,
+    is_last: bool,
 }
 
 /// How an interval ended.
@@ -191,18 +209,17 @@ impl Recording {
             let left = self.length.saturating_sub(started.elapsed());
             let chosen = target.chosen();
             let ended = self.wait(interval.min(left), &mut target, started);
-            let frozen = Instant::now();
-            let snapshot = flight.snapshot().with_hint()?;
             let is_last = ended != Ended::Full || left <= interval;
-            if !is_last {
-                flight.rearm().with_hint()?;
-                self.session.dead_ns += frozen.elapsed().as_nanos() as u64;
-            }
+            let now = clock::now().0;
+            let snapshot = if is_last { flight.snapshot() } else { flight.read() }.with_hint()?;
             let fullest = snapshot.pages.iter().map(|p| p.1.len() as u64).max().unwrap_or(0);
             interval = next_length(interval, fullest, capacity);
             number += 1;
+            let horizon = if is_last { u64::MAX } else { now.saturating_sub(INCOMPLETE) };
+            let horizon = TraceNs(horizon);
+            let of = Interval { number, most: capacity, horizon, is_last };
             // Threads that were there at the beginning of the interval or at its end.
-            self.take(&snapshot, merged(chosen, target.chosen()), number)?;
+            self.take(snapshot, merged(chosen, target.chosen()), &of)?;
             if is_last || self.is_enough() {
                 self.session.duration_ns = started.elapsed().as_nanos() as u64;
                 return Ok(self);
@@ -258,15 +275,63 @@ impl Recording {
     }
 
     /// Analyses an interval, and keeps it if it has a late activation, or one of the longest.
-    fn take(&mut self, snapshot: &Snapshot, chosen: Chosen, number: u32) -> anyhow::Result<()> {
+    fn take(&mut self, snapshot: Snapshot, chosen: Chosen, of: &Interval) -> anyhow::Result<()> {
+        let since = self.window.since();
+        let snapshot = self.window.with(snapshot);
+        let before = std::mem::replace(&mut self.chosen, Chosen::Tids(Vec::new()));
+        self.chosen = merged(before, chosen);
+        let (capture, mut found) = self.analyse(&snapshot, since, of.number)?;
+        if capture.clock_is_monotonic {
+            found.iter_mut().for_each(|thread| thread.jobs.retain(|j| j.end <= of.horizon));
+        }
+        let needed: Vec<_> = found.iter().map(|t| (t.tid, t.needed_from())).collect();
+        let by_name = matches!(self.chosen, Chosen::Name(_));
+        let fresh = gather(found, by_name, &mut self.threads);
+        rank(&mut self.threads, self.late.unwrap_or_default());
+        let (begin, end) = ends(&capture);
+        let from = if of.is_last || self.finder.names().is_some() {
+            None
+        } else {
+            // Without an activation of the explained thread its period may be longer than the window.
+            let first = self.threads.first();
+            let own = first.and_then(|first| needed.iter().find(|n| n.0 == first.tid));
+            Some(own.and_then(|own| own.1).unwrap_or(begin))
+        };
+        let is_kept = |job: &&Job| self.late.is_none_or(|late| late.is(job));
+        let judged = |job: &Job| self.late.unwrap_or_default().judged(job);
+        let longest = fresh.iter().flat_map(|t| &t.jobs).filter(is_kept).map(judged).max();
+        let fits = from.is_some_and(|from| Window::fits(&snapshot, (from, end), of.most));
+        // Their end comes in no window.
+        let cut = fresh.iter().filter_map(|t| t.cut).filter(|cut| !fits && cut.is_sure);
+        let cut = cut.map(|cut| cut.job).filter(|job| is_kept(&job)).map(|job| judged(&job)).max();
+        if let Some(ns) = longest.max(cut) {
+            self.keep(ns.0, &snapshot, &capture)?;
+        }
+        let needed_from = from.filter(|_| fits);
+        self.counting.assign(&fresh, &capture, needed_from.unwrap_or(end));
+        self.stacks.forget_before(needed_from.unwrap_or(end));
+        self.window.keep(snapshot, needed_from);
+        Ok(())
+    }
+
+    /// What is in a window that has everything since a time.
+    fn analyse(
+        &mut self,
+        snapshot: &Snapshot,
+        since: Option<TraceNs>,
+        number: u32,
+    ) -> anyhow::Result<(Capture, Vec<Thread>)> {
         let name = format!("{number:04}.dat");
         let known = known(&self.threads);
-        let finder = &self.finder;
+        let (finder, chosen) = (&self.finder, &self.chosen);
         let analysis = || -> anyhow::Result<_> {
             let bytes = snapshot.to_bytes(Format::uncompressed()).with_hint()?;
             let file = trace_input::open(&bytes, name.as_ref())?;
-            let capture = from_trace::capture(&file, &name);
-            let (found, seen) = finder.find(&file, &capture, &chosen, &known)?;
+            let mut capture = from_trace::capture(&file, &name);
+            // Also of a CPU whose first event comes later.
+            let covered = since.map_or(capture.covered_from, |t| t.min(capture.covered_from));
+            capture.covered_from = covered;
+            let (found, seen) = finder.find(&file, &capture, chosen, &known)?;
             Ok((capture, found, seen))
         };
         // It can take longer than the rings of counters and stacks hold.
@@ -281,19 +346,7 @@ impl Recording {
             analysis.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })?;
         add(&mut self.seen, &seen);
-        self.counting.assign(&found, &capture);
-        let by_name = matches!(chosen, Chosen::Name(_));
-        let kept = |job: &&Job| self.late.is_none_or(|late| late.is(job));
-        let judged = |job: &Job| self.late.unwrap_or_default().judged(job).0;
-        let longest = found.iter().flat_map(|t| &t.jobs).filter(kept).map(judged).max();
-        gather(found, by_name, &mut self.threads);
-        let before = std::mem::replace(&mut self.chosen, Chosen::Tids(Vec::new()));
-        self.chosen = merged(before, chosen);
-        if let Some(ns) = longest {
-            self.keep(ns, snapshot, &capture)?;
-        }
-        self.stacks.forget_before(&capture);
-        Ok(())
+        Ok((capture, found))
     }
 
     fn keep(&mut self, ns: u64, snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<()> {
@@ -318,6 +371,7 @@ impl Recording {
 
     fn explain(mut self, context: SystemContext) -> anyhow::Result<WhyResult> {
         self.progress.set(None, "explaining");
+        finish(&mut self.threads);
         if self.threads.is_empty() {
             self.finder.nothing(None, &self.seen)?;
             return Err(anyhow!("the task had no activation in {}", format_ns(self.session.duration_ns as f64)))
@@ -339,6 +393,12 @@ impl Recording {
         result.session = Some(self.session);
         Ok(result)
     }
+}
+
+/// The first and the last time of a capture.
+fn ends(capture: &Capture) -> (TraceNs, TraceNs) {
+    let time = |event: Option<&Event>| event.map_or(TraceNs(0), |e| e.time);
+    (time(capture.events.first()), time(capture.events.last()))
 }
 
 /// The threads of both.

@@ -4,7 +4,7 @@ use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::execution::{Counted, assign};
 use latlab_model::latency::CountedWork;
-use latlab_model::units::Tid;
+use latlab_model::units::{Tid, TraceNs};
 use latlab_sys::thread_counters::ThreadCounters;
 
 /// Counters, and what they are of the activations found so far.
@@ -40,8 +40,8 @@ impl Counting {
         }
     }
 
-    /// Assigns the readings of an interval to its activations.
-    pub(super) fn assign(&mut self, threads: &[Thread], capture: &Capture) {
+    /// Assigns the readings to activations; those before `needed_from` are not needed any more.
+    pub(super) fn assign(&mut self, threads: &[Thread], capture: &Capture, needed_from: TraceNs) {
         let Some(counters) = &mut self.counters else { return };
         counters.take();
         if capture.clock_is_monotonic {
@@ -50,9 +50,7 @@ impl Counting {
                 self.counted.add(thread.tid, works);
             }
         }
-        if let Some(last) = capture.events.last() {
-            counters.forget_before(last.time.0);
-        }
+        counters.forget_before(needed_from.0);
     }
 
     /// What was counted of a thread; `None`: its kind of activations has no counters.

@@ -14,7 +14,9 @@
 use super::place;
 use crate::outcome::{HintExt, OwnHintExt};
 use anyhow::{anyhow, bail};
-use latlab_analysis::latency::activations::from_capture::{Chosen, Known, Thread, threads};
+use latlab_analysis::latency::activations::from_capture::{
+    Chosen, Known, Thread, threads_to_the_end,
+};
 use latlab_analysis::latency::activations::spans::{self, Ends, Found, Key};
 use latlab_analysis::latency::capture::Capture;
 use latlab_sys::recorder::{EventSpec, RecordConfig};
@@ -184,7 +186,7 @@ impl Finder {
         known: &Known,
     ) -> anyhow::Result<(Vec<Thread>, Found)> {
         let Some(ends) = &self.ends else {
-            return Ok((threads(capture, chosen, known), Found::default()));
+            return Ok((threads_to_the_end(capture, chosen, known), Found::default()));
         };
         let mut found = spans::spans(file, ends)?;
         let all = spans::threads(capture, &std::mem::take(&mut found.spans), ends);

@@ -34,6 +34,7 @@ pub(super) mod user_stacks;
 #[cfg(not(feature = "host"))]
 #[path = "user_stacks_none.rs"]
 mod user_stacks;
+mod window;
 
 use crate::cli::Global;
 use crate::cli::why::Args;

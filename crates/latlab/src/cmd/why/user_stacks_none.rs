@@ -2,7 +2,7 @@
 
 use latlab_analysis::latency::capture::Capture;
 use latlab_model::latency::WhyResult;
-use latlab_model::units::Tid;
+use latlab_model::units::{Tid, TraceNs};
 use std::path::Path;
 
 /// No stacks.
@@ -25,7 +25,7 @@ impl Recording {
 
     pub(super) fn forget(&mut self, _: &Path) {}
 
-    pub(super) fn forget_before(&mut self, _: &Capture) {}
+    pub(super) fn forget_before(&mut self, _: TraceNs) {}
 
     pub(super) fn save(&mut self) -> anyhow::Result<()> {
         Ok(())

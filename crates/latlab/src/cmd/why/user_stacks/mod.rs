@@ -12,7 +12,7 @@ use crate::rundir::write_atomically;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::capture::Capture;
 use latlab_model::latency::{LeftCpu, UserFrame, UserStacks, WhyResult};
-use latlab_model::units::Tid;
+use latlab_model::units::{Tid, TraceNs};
 use latlab_sys::user_stacks::UserStacks as Sampler;
 use process::Process;
 use std::collections::{BTreeMap, HashMap};
@@ -166,12 +166,10 @@ impl Recording {
         self.kept.remove(path);
     }
 
-    /// An interval was analysed; what came meanwhile is of the next one.
-    pub(super) fn forget_before(&mut self, analysed: &Capture) {
+    /// What was recorded until a time is not needed any more.
+    pub(super) fn forget_before(&mut self, needed_from: TraceNs) {
         self.take();
-        if let Some(last) = analysed.events.last() {
-            self.samples.retain(|s| s.at_ns > last.time.0);
-        }
+        self.samples.retain(|s| s.at_ns > needed_from.0);
     }
 
     /// Writes the file beside each capture that is kept.
