@@ -2,7 +2,7 @@
 //! reports.
 #![no_main]
 
-use latlab_analysis::latency::activations::from_capture::{Chosen, Known, threads};
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known, threads_to_the_end};
 use latlab_analysis::latency::activations::summary::{Gathered, rank};
 use latlab_analysis::latency::activations::{Job, Late};
 use latlab_analysis::latency::summary::Examples;
@@ -53,13 +53,14 @@ fuzz_target!(|data: &[u8]| {
     tids.truncate(TASKS);
     let mut digests = vec![digest];
     let (mut gathered, late) = (Vec::new(), Late::Response(Nanos(limit_ns)));
-    for thread in threads(&capture, &Chosen::Tids(tids), &Known::default()) {
+    for thread in threads_to_the_end(&capture, &Chosen::Tids(tids), &Known::default()) {
         let of = |job: &Job| job.activation(thread.tid, late);
         capture.activations = thread.jobs.iter().map(of).collect();
         digests.push(summary::digest_found(&capture, Examples::Typical));
-        let (tid, release) = (thread.tid, thread.release);
-        let mut one = Gathered { tid, release, ..Gathered::default() };
-        one.add(&thread.jobs);
+        let (tid, release) = (thread.tid, thread.release.clone());
+        let mut one = Gathered::new(String::new(), tid, release, None);
+        one.take(thread);
+        one.finish();
         let _ = one.propose();
         gathered.push(one);
     }

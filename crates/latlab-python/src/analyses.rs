@@ -6,9 +6,7 @@ use crate::segments::Segments;
 use crate::table::Table;
 use crate::trace::{self, TRACES, Trace, memory};
 use latlab_analysis::latency::activations::Late;
-use latlab_analysis::latency::activations::from_capture::{
-    Chosen, Known, threads_to_the_end,
-};
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known, threads_to_the_end};
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures;
 use latlab_analysis::latency::{self, from_trace};
@@ -225,7 +223,8 @@ impl Question {
             let found = threads_to_the_end(&capture, &chosen, known);
             Ok((capture, found))
         };
-        let Some(all) = captures::gather_all(count, &mut find, by_name, self.deadline.is_none())?
+        let late = self.deadline;
+        let Some(all) = captures::gather_all(count, &mut find, by_name, late, late.is_none())?
         else {
             return Ok(None);
         };
@@ -237,7 +236,7 @@ impl Question {
             ));
         }
         let context = self.context.clone();
-        let (late, counters) = (self.deadline, &self.counters);
+        let counters = &self.counters;
         let work = |tid: Tid| self.work.clone().filter(|w| w.tid == tid.0);
         captures::explain_activations(count, find, all, late, context, counters, work).map(Some)
     }

@@ -167,14 +167,19 @@ fn add_counters(digest: &mut Digest, counters: &[CaptureCounters]) {
 
 /// Adds the threads of a capture to those of the captures before, of which the last may overlap it; returns them with
 /// the activations that were not in that. A thread of another capture is the same by its number, or by its name where
-/// that is the only one of it in each.
-pub fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>) -> Vec<Thread> {
+/// that is the only one of it in each. `late`: what is late, where that is given.
+pub fn gather(
+    found: Vec<Thread>,
+    by_name: bool,
+    late: Option<Late>,
+    all: &mut Vec<Gathered>,
+) -> Vec<Thread> {
     let alone = by_name && found.len() == 1;
     let add = |thread: Thread| {
         let same = |g: &Gathered| g.tid == thread.tid || alone && g.task == thread.name;
         let at = all.iter().position(same).unwrap_or_else(|| {
             let (task, release) = (thread.name.clone(), thread.release.clone());
-            all.push(Gathered { task, tid: thread.tid, release, ..Gathered::default() });
+            all.push(Gathered::new(task, thread.tid, release, late));
             all.len() - 1
         });
         let jobs = all[at].take(thread.clone());
@@ -190,7 +195,8 @@ pub fn finish(all: &mut Vec<Gathered>) {
 }
 
 /// The activations of a task, or spans, in captures. `find` reads a capture and finds them, knowing what the
-/// captures before have shown; `by_name`: the task was chosen by its name. `None`: the marker of a program
+/// captures before have shown; `by_name`: the task was chosen by its name; `late`: what is late, where
+/// that is given. `None`: the marker of a program
 /// judges wake-ups and not activations, where `marker_judges`. Empty: there is none.
 ///
 /// # Errors
@@ -199,6 +205,7 @@ pub fn gather_all<E>(
     count: usize,
     mut find: impl FnMut(usize, &Known) -> Result<(Capture, Vec<Thread>), E>,
     by_name: bool,
+    late: Option<Late>,
     marker_judges: bool,
 ) -> Result<Option<Vec<Gathered>>, E> {
     let mut all = Vec::new();
@@ -207,7 +214,7 @@ pub fn gather_all<E>(
         if marker_judges && wakeups::has_marker(&capture) {
             return Ok(None);
         }
-        gather(found, by_name, &mut all);
+        gather(found, by_name, late, &mut all);
     }
     finish(&mut all);
     Ok(Some(all))

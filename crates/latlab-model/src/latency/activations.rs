@@ -71,7 +71,7 @@ pub struct TaskActivations {
     pub release: Release,
     /// Distance of the intended times, where they are regular.
     pub period: Option<PeriodEstimate>,
-    /// Further ones, which are in no result: there were too many.
+    /// Those of them that were counted and not kept one by one: there were too many.
     #[serde(skip_serializing_if = "is_zero")]
     pub beyond: u64,
     /// Activations that had not ended when the recording, or a part of it, ended.

@@ -54,7 +54,7 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         counts.push(format!("{} due before the end of the one before", a.counts.overruns));
     }
     if a.beyond > 0 {
-        counts.push(format!("{} more, not in these results", a.beyond));
+        counts.push(format!("{} counted and not kept one by one", a.beyond));
     }
     if a.counts.unsure > 0 {
         counts.push(format!("{} with a switch that the kernel did not record", a.counts.unsure));

@@ -89,7 +89,7 @@ fn overlapping_windows_have_each_activation_once() {
     let mut all: Vec<Gathered> = Vec::new();
     let mut fresh = 0;
     for (from, to) in [(0.0, 6_050.0), (4_000.0, 40_050.0), (6_000.0, 95_500.0)] {
-        fresh += gather(window(&s, from, to), false, &mut all)[0].jobs.len();
+        fresh += gather(window(&s, from, to), false, Some(LIMIT), &mut all)[0].jobs.len();
     }
     finish(&mut all);
     let own = &all[0];
@@ -106,8 +106,8 @@ fn an_activation_whose_end_is_in_no_window_is_late_by_its_age() {
     let s = hanging();
     let late = |to: f64| {
         let mut all: Vec<Gathered> = Vec::new();
-        gather(window(&s, 0.0, to), false, &mut all);
-        gather(window(&s, 84_000.0, 95_500.0), false, &mut all);
+        gather(window(&s, 0.0, to), false, Some(LIMIT), &mut all);
+        gather(window(&s, 84_000.0, 95_500.0), false, Some(LIMIT), &mut all);
         finish(&mut all);
         let numbers = all[0].summarize(LIMIT);
         let c = &numbers.counts;
@@ -116,7 +116,7 @@ fn an_activation_whose_end_is_in_no_window_is_late_by_its_age() {
     assert_eq!(late(40_000.0), (1, 1, 1, 1, 31));
     assert_eq!(late(9_500.0), (1, 0, 0, 0, 0), "not late by then");
     let mut all: Vec<Gathered> = Vec::new();
-    gather(window(&s, 0.0, 40_000.0), false, &mut all);
+    gather(window(&s, 0.0, 40_000.0), false, Some(LIMIT), &mut all);
     finish(&mut all);
     assert_eq!(all[0].propose().0, Late::Response(Nanos(1_000_000)), "the period");
     // Its capture explains it as far as it goes.

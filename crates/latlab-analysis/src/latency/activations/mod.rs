@@ -12,6 +12,7 @@
 //! and leaves it (`sched_switch`). Which of its sleeps separate activations and which lie inside of one
 //! is decided from all of them ([`release`]). The parts of an activation add up to its response time exactly.
 
+mod beyond;
 mod cut;
 pub mod from_capture;
 pub mod release;

@@ -1,5 +1,6 @@
 //! Activations in numbers, the deadline that they suggest, and which part made the late ones late.
 
+use super::beyond::{Beyond, Usual};
 use super::from_capture::{Known, Thread};
 use super::release::regular;
 use super::{Cut, Job, Late};
@@ -8,7 +9,6 @@ use latlab_model::finding::{Note, Quantity};
 use latlab_model::latency::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
 use latlab_model::units::{Nanos, Tid, TraceNs};
 use latlab_stats::histogram::Histogram;
-use latlab_stats::quantile::median;
 use std::cmp::Reverse;
 
 /// Of slow activations without a deadline this share is compared with the others at most.
@@ -16,7 +16,7 @@ const SLOWEST: f64 = 0.02;
 /// And they take at least so many times the median.
 const SLOWER: f64 = 1.2;
 /// Activations of one thread that are kept: 90 MB. A capture that begins below is kept whole.
-const JOBS: usize = 1_000_000;
+const JOBS: usize = if cfg!(test) { 1_000 } else { 1_000_000 };
 
 /// The activations of one thread, gathered from any number of captures.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +31,6 @@ pub struct Gathered {
     pub jobs: Vec<Job>,
     /// Where in `jobs` a recording without a gap begins: the distance to the one before tells nothing.
     pub begins: Vec<usize>,
-    /// Activations that are not in `jobs`, because there were too many.
-    pub beyond: u64,
     /// Activations of which only the begin was recorded.
     pub cut: Vec<Job>,
     /// Activations of which it is not known whether they had ended when a recording ended.
@@ -40,10 +38,19 @@ pub struct Gathered {
     /// The one that has not ended at the end of the last capture.
     pub open: Option<Cut>,
     /// The end of the last activation.
-    pub told: Option<TraceNs>,
+    told: Option<TraceNs>,
+    /// What is late, where that is given.
+    limit: Option<Late>,
+    /// Those that are not in `jobs`, because there were too many.
+    beyond: Option<Beyond>,
 }
 
 impl Gathered {
+    /// No activation yet of a thread. `limit`: what is late, where that is given.
+    pub fn new(task: String, tid: Tid, release: Release, limit: Option<Late>) -> Self {
+        Self { task, tid, release, limit, ..Self::default() }
+    }
+
     /// Adds the activations of the next capture, which may begin before the end of the one before; returns those that
     /// were not in that. What begins them may have been unknown until then.
     pub fn take(&mut self, thread: Thread) -> Vec<Job> {
@@ -90,13 +97,21 @@ impl Gathered {
     fn append(&mut self, jobs: &[Job], is_connected: bool) {
         self.told = jobs.iter().map(|job| job.end).max().or(self.told);
         if self.jobs.len() >= JOBS {
-            self.beyond += jobs.len() as u64;
+            let beyond = self.beyond.take();
+            let beyond = beyond.unwrap_or_else(|| Beyond::new(&self.jobs, self.limit_of_kept()));
+            self.beyond.insert(beyond).add(jobs);
             return;
         }
         if !is_connected || self.begins.is_empty() {
             self.begins.push(self.jobs.len());
         }
         self.jobs.extend(jobs);
+    }
+
+    /// What is late: given, or as those that are kept suggest.
+    fn limit_of_kept(&self) -> (Late, Note) {
+        let given = self.limit.map(|late| (late, Note::new("why.limit-given")));
+        given.unwrap_or_else(|| self.proposed())
     }
 
     /// The activations that a limit judges: those that ended, and those that did not and are late all the same.
@@ -139,13 +154,13 @@ impl Gathered {
         let period = self.period();
         let mut prios: Vec<i32> = self.judged(late).map(|j| j.prio).collect();
         prios.sort_unstable();
-        TaskActivations {
+        let mut all = TaskActivations {
             task: self.task.clone(),
             tid: self.tid.0,
             prio: prios.get(prios.len() / 2).copied().filter(|p| *p != i32::MAX),
             release: self.release.clone(),
             period,
-            beyond: self.beyond,
+            beyond: self.beyond.as_ref().map_or(0, Beyond::count),
             cut: self.cut.len() as u64 + self.maybe_cut,
             late_cut,
             deadline_ns: deadline.0,
@@ -163,33 +178,19 @@ impl Gathered {
                 preempted: histogram(&|j| j.preempted),
                 waiting: histogram(&|j| j.waiting),
             },
+        };
+        if let Some(beyond) = &self.beyond {
+            beyond.add_to(&mut all.counts, late);
         }
+        all
     }
 
     /// For each late activation the part that is longest against its median in the others.
     fn late_by(&self, late: Late) -> LateBy {
-        if let Late::Start(_) = late {
-            let started_late = self.judged(late).filter(|job| late.is(job)).count() as u64;
-            return LateBy { started_late, ..LateBy::default() };
-        }
-        let parts = |job: &Job| {
-            [job.start_latency(), job.running, job.preempted, job.waiting].map(|ns| ns.0 as f64)
-        };
-        let others: Vec<[f64; 4]> =
-            self.jobs.iter().filter(|job| !late.is(job)).map(parts).collect();
-        let usual: [f64; 4] = std::array::from_fn(|k| {
-            median(&others.iter().map(|o| o[k]).collect::<Vec<_>>()).unwrap_or(0.0)
-        });
+        let usual = Usual::of(&self.jobs, late);
         let mut by = LateBy::default();
         for job in self.judged(late).filter(|job| late.is(job)) {
-            let excess = parts(job).into_iter().zip(usual).map(|(ns, usual)| ns - usual);
-            let longest = excess.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
-            match longest.map(|l| l.0) {
-                Some(1) => by.ran_long += 1,
-                Some(2) => by.preempted += 1,
-                Some(3) => by.waited += 1,
-                _ => by.started_late += 1,
-            }
+            usual.count(job, late, &mut by);
         }
         by
     }
@@ -197,6 +198,11 @@ impl Gathered {
     /// The deadline where none was given: the period, where activations took longer than that; else one that the
     /// slowest exceed, to compare them with the others. Nothing is late where no activation was slow.
     pub fn propose(&self) -> (Late, Note) {
+        // The same by which those that were not kept are counted.
+        self.beyond.as_ref().map_or_else(|| self.proposed(), |beyond| beyond.limit.clone())
+    }
+
+    fn proposed(&self) -> (Late, Note) {
         let longer = |ns: u64| {
             let late = Late::Response(Nanos(ns));
             self.judged(late).filter(|job| late.is(job)).count()
@@ -241,7 +247,10 @@ pub fn known(threads: &[Gathered]) -> Known {
 /// those at irregular times after them, a task before those that it begins, then by the number of late
 /// activations and of all. A thread with fewer than three comes last.
 pub fn rank(threads: &mut [Gathered], late: Late) {
-    let late_of = |t: &Gathered| t.judged(late).filter(|job| late.is(job)).count();
+    let late_of = |t: &Gathered| {
+        let beyond = t.beyond.as_ref().map_or(0, |beyond| beyond.late(late) as usize);
+        beyond + t.judged(late).filter(|job| late.is(job)).count()
+    };
     let is_fair = |t: &Gathered| t.jobs.iter().chain(&t.cut).all(|j| j.prio >= FAIR);
     let most =
         |fair: bool| threads.iter().filter(|t| is_fair(t) == fair).map(late_of).max().unwrap_or(0);

@@ -67,7 +67,7 @@ pub(super) fn one(s: &Script) -> Gathered {
     assert_eq!(all.len(), 1);
     let thread = all.remove(0);
     let (task, tid, release) = (thread.name, thread.tid, thread.release);
-    let mut gathered = Gathered { task, tid, release, ..Gathered::default() };
+    let mut gathered = Gathered::new(task, tid, release, None);
     gathered.add(&thread.jobs);
     gathered
 }
@@ -481,7 +481,7 @@ fn of_several_threads_the_one_that_a_user_means_is_explained() {
     let thread = |task: &str, tid: i32, prio: i32, release: Release, late: u64| {
         let job = |i: u64| job(i, if i < late { 900_000 } else { 100_000 }, prio);
         let (task, tid) = (task.to_owned(), Tid(tid));
-        let mut gathered = Gathered { task, tid, release, ..Gathered::default() };
+        let mut gathered = Gathered::new(task, tid, release, None);
         gathered.add(&(0..100).map(job).collect::<Vec<_>>());
         gathered
     };
@@ -538,4 +538,33 @@ fn an_overrun_is_of_a_wait_that_took_a_whole_period() {
     };
     assert_eq!(cause_of_next(1_300.0), (Cause::Wait, FAIR.tid, 502.0));
     assert_eq!(cause_of_next(700.0), (Cause::Overrun, RT.tid, 502.0));
+}
+
+/// The bound of kept activations is that of tests.
+#[test]
+fn activations_that_are_not_kept_are_counted() {
+    let late = Late::Response(Nanos::from_us(500));
+    let slow = |i: u64| i % 100 == 99;
+    let part = |n: u64| -> Vec<Job> {
+        let one = |i: u64| job(n * 600 + i, if slow(i) { 900_000 } else { 100_000 + i }, 49);
+        (0..600).map(one).collect()
+    };
+    let gathered = |limit: Option<Late>| {
+        let mut gathered = Gathered::new("loop".into(), Tid(7), Release::Wakeup, limit);
+        (0..5).for_each(|n| gathered.add(&part(n)));
+        gathered
+    };
+    let given = gathered(Some(late));
+    assert_eq!(given.jobs.len(), 1_200);
+    let numbers = given.summarize(late);
+    let counts = &numbers.counts;
+    assert_eq!((numbers.beyond, counts.activations, counts.late), (1_800, 3_000, 30));
+    assert_eq!(counts.late_by, LateBy { ran_long: 30, ..LateBy::default() });
+    assert_eq!((counts.response.count, counts.running.count), (3_000, 3_000));
+    assert_eq!(given.summarize(Late::Never).counts.late, 0);
+    // Without a limit by the one that those that are kept suggest.
+    let free = gathered(None);
+    let (limit, _) = free.propose();
+    let counts = free.summarize(limit).counts;
+    assert_eq!((counts.activations, counts.late), (3_000, 30), "{limit:?}");
 }

@@ -75,7 +75,7 @@ pub(super) fn of_files(
     };
     let marker_judges = !of_spans && late.is_none();
     let by_name = matches!(chosen, Chosen::Name(_));
-    let Some(all) = captures::gather_all(files.len(), find, by_name, marker_judges)? else {
+    let Some(all) = captures::gather_all(files.len(), find, by_name, late, marker_judges)? else {
         return Ok(None);
     };
     for (path, damage) in damaged {

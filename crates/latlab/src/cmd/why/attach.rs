@@ -286,7 +286,7 @@ impl Recording {
         }
         let needed: Vec<_> = found.iter().map(|t| (t.tid, t.needed_from())).collect();
         let by_name = matches!(self.chosen, Chosen::Name(_));
-        let fresh = gather(found, by_name, &mut self.threads);
+        let fresh = gather(found, by_name, self.late, &mut self.threads);
         rank(&mut self.threads, self.late.unwrap_or_default());
         let (begin, end) = ends(&capture);
         let from = if of.is_last || self.finder.names().is_some() {
