@@ -188,6 +188,17 @@ pub fn gather(
     found.into_iter().map(add).collect()
 }
 
+/// The longest of the activations that a capture has brought of a thread: of the late ones, where it is given what is late.
+/// `is_cut`: also of one whose end comes in no capture.
+pub fn longest(of: &Gathered, fresh: &[Thread], late: Option<Late>, is_cut: bool) -> Option<Nanos> {
+    let own = |t: &&Thread| t.tid == of.tid || fresh.len() == 1 && t.name == of.task;
+    let thread = fresh.iter().find(own)?;
+    let cut = thread.cut.filter(|cut| is_cut && cut.is_sure).map(|cut| cut.job);
+    let all = thread.jobs.iter().copied().chain(cut);
+    let all = all.filter(|job| late.is_none_or(|late| late.is(job)));
+    all.map(|job| late.unwrap_or_default().judged(&job)).max()
+}
+
 /// No capture follows: what has not ended does not end. Threads without any activation go.
 pub fn finish(all: &mut Vec<Gathered>) {
     all.iter_mut().for_each(Gathered::finish);
@@ -237,7 +248,8 @@ pub fn explain_activations<E>(
 ) -> Result<WhyResult, E> {
     rank(&mut all, late.unwrap_or_default());
     let Some(first) = all.first() else { return Ok(WhyResult::default()) };
-    let (late, reason) = match late {
+    let given = late;
+    let (late, reason) = match given {
         Some(late) => (late, Note::new("why.limit-given")),
         None => first.propose(),
     };
@@ -266,7 +278,9 @@ pub fn explain_activations<E>(
     }
     let mut result = conclude(digests, context);
     result.limit_reason = Some(reason);
-    let numbers = |g: &Gathered| g.summarize(if g.tid == first.tid { late } else { Late::Never });
+    // A limit that is derived is that of the explained thread alone.
+    let others = given.unwrap_or_default();
+    let numbers = |g: &Gathered| g.summarize(if g.tid == first.tid { late } else { others });
     result.activations = all.iter().map(numbers).collect();
     result.work = work(first.tid);
     #[cfg(feature = "host")]
@@ -280,6 +294,60 @@ pub fn explain_activations<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::latency::activations::Job;
+    use latlab_model::latency::Release;
+    use latlab_model::units::{CpuId, TraceNs};
+
+    /// A fair thread is late each time, and the real-time thread, which is explained, twice.
+    #[test]
+    fn the_explained_thread_decides_what_is_kept() {
+        let job = |i: u64, ns: u64, prio: i32| {
+            let (from, none) = (TraceNs(i * 10_000_000), Nanos(0));
+            let end = TraceNs(from.0 + ns);
+            let (running, unsure, after, by_event) = (Nanos(ns), false, None, false);
+            let (intended, woken, start, cpu) = (from, from, from, CpuId(0));
+            Job {
+                intended,
+                woken,
+                start,
+                end,
+                cpu,
+                prio,
+                running,
+                preempted: none,
+                waiting: none,
+                unsure,
+                after,
+                by_event,
+            }
+        };
+        let thread = |tid: i32, name: &str, jobs: Vec<Job>| {
+            let release = Release::Timer { function: "hrtimer_wakeup".into() };
+            Thread { tid: Tid(tid), name: name.into(), release, jobs, cut: None }
+        };
+        let limit = Late::Response(Nanos(1_000_000));
+        let late = Some(limit);
+        let mut all = Vec::new();
+        let mut take = |from: u64, slow: u64| {
+            let helper = (from..from + 10).map(|i| job(i, 5_000_000, 120)).collect();
+            let own = |i| job(i, if i - from < slow { 2_000_000 } else { 300_000 }, 49);
+            let own = (from..from + 10).map(own).collect();
+            let found = vec![thread(7, "helper", helper), thread(8, "loop", own)];
+            let fresh = gather(found, false, late, &mut all);
+            rank(&mut all, limit);
+            assert_eq!(all[0].task, "loop");
+            longest(&all[0], &fresh, late, false)
+        };
+        assert_eq!(take(0, 0), None);
+        assert_eq!(take(10, 2), Some(Nanos(2_000_000)));
+        assert_eq!(take(20, 0), None);
+        let find = |_: usize, _: &Known| Ok::<_, ()>((Capture::default(), Vec::new()));
+        let none = |_: Tid| None;
+        let system = SystemContext::default();
+        let result = explain_activations(0, find, all, late, system, &[], none).unwrap();
+        let late: Vec<_> = result.activations.iter().map(|a| (&*a.task, a.counts.late)).collect();
+        assert_eq!(late, [("loop", 2), ("helper", 30)]);
+    }
 
     #[test]
     fn results_come_in_order_and_the_first_error_counts() {

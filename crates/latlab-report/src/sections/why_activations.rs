@@ -186,11 +186,13 @@ fn parts(a: &TaskActivations) -> Table {
 }
 
 fn tasks(all: &[TaskActivations]) -> Table {
+    let has_limit = |a: &TaskActivations| a.deadline_ns > 0 || a.start_limit_ns > 0;
     let row = |a: &TaskActivations| {
         vec![
             a.task.clone(),
             a.tid.to_string(),
             a.counts.activations.to_string(),
+            if has_limit(a) { a.counts.late.to_string() } else { "-".to_owned() },
             a.period.map_or_else(|| "-".to_owned(), |p| format_ns(p.median_ns as f64)),
             a.counts.start.quantile(0.5).map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64)),
             a.counts
@@ -208,6 +210,7 @@ fn tasks(all: &[TaskActivations]) -> Table {
             Column::left("task"),
             Column::right("thread"),
             Column::right("activations"),
+            Column::right("late"),
             Column::right("period"),
             Column::right("start, median"),
             Column::right("response, median"),

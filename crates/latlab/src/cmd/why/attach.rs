@@ -22,12 +22,12 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
+use latlab_analysis::latency::activations::Late;
 use latlab_analysis::latency::activations::from_capture::{Chosen, Thread};
 use latlab_analysis::latency::activations::spans::Found;
 use latlab_analysis::latency::activations::summary::{Gathered, known, rank};
-use latlab_analysis::latency::activations::{Job, Late};
 use latlab_analysis::latency::capture::Capture;
-use latlab_analysis::latency::captures::{finish, gather};
+use latlab_analysis::latency::captures::{finish, gather, longest};
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::part::part;
 use latlab_model::event::Event;
@@ -297,14 +297,10 @@ impl Recording {
             let own = first.and_then(|first| needed.iter().find(|n| n.0 == first.tid));
             Some(own.and_then(|own| own.1).unwrap_or(begin))
         };
-        let is_kept = |job: &&Job| self.late.is_none_or(|late| late.is(job));
-        let judged = |job: &Job| self.late.unwrap_or_default().judged(job);
-        let longest = fresh.iter().flat_map(|t| &t.jobs).filter(is_kept).map(judged).max();
         let fits = from.is_some_and(|from| Window::fits(&snapshot, (from, end), of.most));
-        // Their end comes in no window.
-        let cut = fresh.iter().filter_map(|t| t.cut).filter(|cut| !fits && cut.is_sure);
-        let cut = cut.map(|cut| cut.job).filter(|job| is_kept(&job)).map(|job| judged(&job)).max();
-        if let Some(ns) = longest.max(cut) {
+        // Those of other threads are not explained.
+        let first = self.threads.first();
+        if let Some(ns) = first.and_then(|first| longest(first, &fresh, self.late, !fits)) {
             self.keep(ns.0, &snapshot, &capture)?;
         }
         let needed_from = from.filter(|_| fits);
