@@ -9,6 +9,7 @@ mod counting;
 #[cfg(feature = "host")]
 mod debug_info;
 mod ends;
+mod family;
 mod hunt;
 mod levels;
 mod limit;

@@ -1,5 +1,6 @@
 //! The program that `latlab why` explains: threads by name, number or control group, or a command.
 
+use super::family;
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::activations::from_capture::Chosen;
@@ -10,10 +11,7 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-
-/// Between the request to end and its enforcement.
-const GRACE: Duration = Duration::from_secs(2);
+use std::time::Duration;
 
 /// What is explained.
 pub(in crate::cmd) enum Target {
@@ -159,19 +157,11 @@ impl Target {
 }
 
 impl Drop for Target {
-    /// What was started for this ends with it.
+    /// What was started for this ends with it, and what that started.
     fn drop(&mut self) {
-        let Self::Started(child) = self else { return };
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
+        if let Self::Started(child) = self {
+            family::end(child);
         }
-        child::signal(child, 15);
-        let asked = Instant::now();
-        while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let _ = child.kill();
-        let _ = child.wait();
     }
 }
 
