@@ -217,6 +217,11 @@ impl Args {
         self.from.as_deref().zip(self.to.as_deref())
     }
 
+    /// Whether a window of latencies was given.
+    pub fn has_window(&self) -> bool {
+        self.window.is_some()
+    }
+
     /// Whether a deadline was given.
     pub fn has_deadline(&self) -> bool {
         self.deadline.is_some()
@@ -229,7 +234,8 @@ impl Args {
     pub fn file_limit(&self) -> anyhow::Result<Nanos> {
         Ok(match self.late()? {
             Late::Auto => Nanos(0),
-            Late::Over(ns) | Late::Within(ns, _) => Nanos(ns),
+            Late::Over(ns) => Nanos(ns),
+            Late::Within(..) => bail!("--window: not available with files"),
         })
     }
 

@@ -53,6 +53,12 @@ use std::path::PathBuf;
 /// # Errors
 /// When nothing can be measured or read, or the result can be neither kept nor printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    if let (Some(task), false) = (&args.task, args.command.is_empty()) {
+        return Err(anyhow::anyhow!(
+            "--task {task}: not available with a command, whose threads are all looked at"
+        ))
+        .hint("give the command alone, or --task for a program that runs");
+    }
     if !args.files.is_empty() {
         from_files(global, args)
     } else if args.task.is_some() || !args.command.is_empty() || args.ends().is_some() {
@@ -70,6 +76,12 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    if args.has_window() {
+        return Err(anyhow::anyhow!(
+            "--window: not available with files, whose wake-ups were captured above a limit"
+        ))
+        .hint("--limit TIME, as in latlab why FILE --limit 100us");
+    }
     let limit = args.file_limit()?;
     if args.has_deadline() && args.task.is_none() && args.ends().is_none() {
         return Err(anyhow::anyhow!("--deadline: needs --task"))
