@@ -2,7 +2,7 @@
 //! looked at, and only then.
 
 use super::activations::Late;
-use super::activations::from_capture::{Known, Thread};
+use super::activations::from_capture::{Known, Thread, is_named};
 use super::activations::summary::{Gathered, known, rank};
 use super::bandwidth;
 use super::capture::Capture;
@@ -110,7 +110,7 @@ fn keep(capture: &mut Capture, task: &str) -> Vec<String> {
     for e in &capture.events {
         if let EventKind::Switch { next, .. } = e.kind
             && names.insert(next.tid, next.name) != Some(next.name)
-            && capture.names.get(next.name) == task
+            && is_named(task, capture.names.get(next.name))
         {
             tids.push(next.tid);
         }

@@ -33,6 +33,19 @@ pub enum Chosen {
     Tids(Vec<Tid>),
 }
 
+/// Whether a name is that of a thread, as events and `/proc/PID/comm` have it. Events have the first 15 bytes, and of a
+/// worker of a workqueue not what it works on (`kworker/1:1-events`); `/proc` has more of the kernel's threads.
+pub fn is_named(asked: &str, name: &str) -> bool {
+    in_events(asked) == in_events(name)
+}
+
+fn in_events(name: &str) -> &[u8] {
+    let is_worker = name.strip_prefix("kworker/").is_some_and(|of| !of.starts_with('R'));
+    let own = if is_worker { name.split(['-', '+']).next() } else { None };
+    let bytes = own.unwrap_or(name).as_bytes();
+    &bytes[..bytes.len().min(15)]
+}
+
 impl Thread {
     /// Its activations for the latency breakdown, but for those with a switch that was not recorded.
     pub fn activations(&self, late: Late) -> Vec<Activation> {
@@ -65,7 +78,7 @@ impl Chosen {
             if let EventKind::Switch { prev, next, .. } = e.kind {
                 for task in [prev, next] {
                     if last.insert(task.tid, task.name) != Some(task.name)
-                        && matches!(self, Self::Name(name) if name == capture.names.get(task.name))
+                        && matches!(self, Self::Name(name) if is_named(name, capture.names.get(task.name)))
                     {
                         chosen.push(task.tid);
                     }
@@ -133,4 +146,34 @@ fn sleeps_of(capture: &Capture, tids: &[Tid]) -> Vec<Slept> {
         sleeps.take(e);
     }
     sleeps.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_named;
+
+    #[test]
+    fn names_of_proc_and_of_events_are_the_same() {
+        for (asked, name) in [
+            ("loop", "loop"),
+            ("kworker/1:1", "kworker/1:1-mm_percpu_wq"),
+            ("kworker/1:1-mm_percpu_wq", "kworker/1:1"),
+            ("kworker/1:1-mm_percpu_wq", "kworker/1:1+events"),
+            ("kworker/1:1-mm_", "kworker/1:1-mm_percpu_wq"),
+            ("kworker/R-mm_percpu_wq", "kworker/R-mm_pe"),
+            ("irq/122-ahci[0000:00:17.0]", "irq/122-ahci[00"),
+            ("irq/122-ahci[00", "irq/122-ahci[0000:00:17.0]"),
+            ("grüße-an-die-welt", "grüße-an-die-"),
+        ] {
+            assert!(is_named(asked, name), "{asked} {name}");
+        }
+        for (asked, name) in [
+            ("loop", "loop2"),
+            ("kworker/1:1", "kworker/1:1H-events"),
+            ("kworker/R-a", "kworker/R-b"),
+            ("irq/122-ahci", "irq/122-ahci[00"),
+        ] {
+            assert!(!is_named(asked, name), "{asked} {name}");
+        }
+    }
 }

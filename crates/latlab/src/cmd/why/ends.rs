@@ -15,7 +15,7 @@ use super::place;
 use crate::outcome::{HintExt, OwnHintExt};
 use anyhow::{anyhow, bail};
 use latlab_analysis::latency::activations::from_capture::{
-    Chosen, Known, Thread, threads_to_the_end,
+    Chosen, Known, Thread, is_named, threads_to_the_end,
 };
 use latlab_analysis::latency::activations::spans::{self, Ends, Found, Key};
 use latlab_analysis::latency::capture::Capture;
@@ -192,7 +192,7 @@ impl Finder {
         let all = spans::threads(capture, &std::mem::take(&mut found.spans), ends);
         let is_chosen = |thread: &Thread| match chosen {
             Chosen::Tids(tids) => tids.is_empty() || tids.contains(&thread.tid),
-            Chosen::Name(name) => thread.name == *name,
+            Chosen::Name(name) => is_named(name, &thread.name),
         };
         Ok((all.into_iter().filter(is_chosen).collect(), found))
     }

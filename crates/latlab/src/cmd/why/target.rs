@@ -3,8 +3,9 @@
 use super::family;
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow};
-use latlab_analysis::latency::activations::from_capture::Chosen;
+use latlab_analysis::latency::activations::from_capture::{Chosen, is_named};
 use latlab_model::units::Tid;
+use latlab_sys::process::start_ticks;
 use latlab_sys::recorder::{child, threads};
 use std::ffi::OsString;
 use std::fs;
@@ -13,10 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+/// Characters that the kernel keeps of the name of a thread of a program.
+const NAME: usize = 15;
+
 /// What is explained.
 pub(in crate::cmd) enum Target {
     /// Threads of this name.
     Name(String),
+    /// These threads of the kernel, each with its start: `/proc` has another name of them than events.
+    Threads(Vec<(u32, u64)>),
     /// The threads of a process, or one thread.
     Number(u32),
     /// The threads of a control group and of those beneath it.
@@ -82,17 +88,23 @@ impl Target {
                     .hint("a path below /sys/fs/cgroup, as in /proc/PID/cgroup"),
             };
         }
-        let found = named(task);
-        if found.is_empty() {
-            let like = similar(task);
-            return Err(anyhow!("{option} {task}: no thread has this name")).hint(
-                match like.is_empty() {
-                    true => "a name is that of /proc/PID/comm, at most 15 characters".to_owned(),
-                    false => format!("threads with similar names: {}", like.join(", ")),
-                },
-            );
+        let all: Vec<(u32, String)> = names().filter(|n| is_named(task, &n.1)).collect();
+        let exact = |n: &&(u32, String)| n.1 == task;
+        if task.len() <= NAME && all.iter().any(|n| exact(&n)) {
+            return Ok(Self::Name(task.to_owned()));
         }
-        Ok(Self::Name(task.to_owned()))
+        // Other threads may have the same first characters.
+        let whole = all.iter().any(|n| exact(&n));
+        let meant = all.iter().filter(|n| !whole || exact(n)).map(|n| n.0);
+        let meant: Vec<_> = meant.filter_map(|tid| Some((tid, start_ticks(tid)?))).collect();
+        if !meant.is_empty() {
+            return Ok(Self::Threads(meant));
+        }
+        let like = similar(task);
+        Err(anyhow!("{option} {task}: no thread has this name")).hint(match like.is_empty() {
+            true => "a name is that of /proc/PID/comm, whole or its first 15 characters".to_owned(),
+            false => format!("threads with similar names: {}", like.join(", ")),
+        })
     }
 
     /// What a task names; one that does not exist yet is no error.
@@ -103,7 +115,7 @@ impl Target {
         match Self::find(option, task) {
             Err(_) if task.starts_with('/') => Ok(Self::Group(group(task))),
             Err(error) if task.parse::<u32>().is_ok() => Err(error),
-            Err(_) if task.len() > 15 => {
+            Err(_) if task.len() > NAME => {
                 Err(anyhow!("{option} {task}: longer than the name of any thread"))
                     .hint("a name is that of /proc/PID/comm, at most 15 characters")
             }
@@ -127,6 +139,7 @@ impl Target {
         let of = |pid: u32| threads(pid).unwrap_or_default();
         let tids = match self {
             Self::Name(name) => return Chosen::Name(name.clone()),
+            Self::Threads(threads) => alive(threads).collect(),
             Self::Number(pid) => of(*pid),
             Self::Group(group) => members(group),
             Self::Started(child) => family(child.id()),
@@ -139,7 +152,7 @@ impl Target {
     pub(super) fn every(&self) -> Duration {
         match self {
             Self::Started(_) => Duration::ZERO,
-            Self::Number(_) => Duration::from_millis(200),
+            Self::Number(_) | Self::Threads(_) => Duration::from_millis(200),
             Self::Name(_) | Self::Group(_) | Self::All => Duration::from_secs(2),
         }
     }
@@ -148,6 +161,7 @@ impl Target {
     pub(super) fn is_gone(&mut self) -> bool {
         match self {
             Self::Name(name) => named(name).is_empty(),
+            Self::Threads(threads) => alive(threads).next().is_none(),
             Self::Number(pid) => threads(*pid).is_err(),
             Self::Group(group) => members(group).is_empty(),
             Self::Started(child) => !matches!(child.try_wait(), Ok(None)),
@@ -188,7 +202,13 @@ fn names() -> impl Iterator<Item = (u32, String)> {
 }
 
 fn named(name: &str) -> Vec<u32> {
-    names().filter(|n| n.1 == name).map(|n| n.0).collect()
+    names().filter(|n| is_named(name, &n.1)).map(|n| n.0).collect()
+}
+
+/// Those of threads that are there: an id may be used again.
+fn alive(threads: &[(u32, u64)]) -> impl Iterator<Item = u32> + '_ {
+    let is_same = |thread: &&(u32, u64)| start_ticks(thread.0) == Some(thread.1);
+    threads.iter().filter(is_same).map(|thread| thread.0)
 }
 
 /// Names that contain the given one or are contained in it, whatever the case.
@@ -242,4 +262,33 @@ fn members(group: &Path) -> Vec<u32> {
         next.extend(beneath.filter(|e| e.path().is_dir()).map(|e| e.path()));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a thread of the kernel whose name in `/proc` is longer than that in events both names are accepted.
+    #[test]
+    fn a_thread_of_the_kernel_is_found_by_its_whole_name_and_by_its_first_15_bytes() {
+        // Workers of workqueues change their names, but for those that rescue.
+        let is_long = |n: &(u32, String)| n.1.len() > NAME && n.1.starts_with("kworker/R-");
+        let Some((tid, name)) = names().find(is_long) else { return };
+        let tid = Tid(i32::try_from(tid).unwrap());
+        let found = Target::of("--task", &name).unwrap().chosen();
+        assert_eq!(found, Chosen::Tids(vec![tid]), "{name}");
+        let mut cut = Target::of("--task", &name[..NAME]).unwrap();
+        assert!(cut.tids().contains(&tid) && !cut.is_gone(), "{name}");
+        assert!(matches!(cut, Target::Threads(_)));
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_gone() {
+        let own = std::process::id();
+        let start = start_ticks(own).unwrap();
+        let chosen = |start| Target::Threads(vec![(own, start)]).chosen();
+        assert_ne!(chosen(start), Chosen::Tids(Vec::new()));
+        assert_eq!(chosen(start + 1), Chosen::Tids(Vec::new()), "another one with its id");
+        assert!(Target::Threads(vec![(own, start + 1)]).is_gone());
+    }
 }
