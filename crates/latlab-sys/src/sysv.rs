@@ -2,7 +2,7 @@
 //!
 //! A key is a byte for the kind of use, two bits for the sets of one process, and a process id (below 2^22).
 //! ftok(3) makes such keys too, so that a key alone proves nothing: behind its semaphores a set has two more, whose
-//! values are the [`MARK`]. Only sets of this user with mode 0600 and the mark are removed.
+//! values mark it as one of latlab. Only sets of this user with mode 0600 and the mark are removed.
 //! [`remove_abandoned`] removes those whose process has ended. A set also knows the process that changed it last
 //! (`GETPID`, semctl(2)), in the PID namespace of the caller: a set of another namespace, in which the number in
 //! the key means another process, reads 0 there and is left alone.
