@@ -108,8 +108,10 @@ def test_a_command_that_is_interrupted_saves_what_it_measured(tmp_path, runs):
         f'trap \'sleep 1; cp -r "{runs / "wakeup"}" "$3"; exit 130\' INT\n'
         f'touch "{tmp_path}/measures"\nwhile :; do sleep 0.05; done\n',
     )
+    # An emulated Python starts another one by what emulates it.
+    python = os.environ.get("LATLAB_TEST_PYTHON", sys.executable)
     caller = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, command, tmp_path / "run"],
+        [python, "-c", INTERRUPTED, command, tmp_path / "run"],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

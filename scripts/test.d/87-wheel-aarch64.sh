@@ -25,11 +25,12 @@ for glibc in 2_36 2_35 2_28 2_17; do platforms+=(--platform "manylinux_${glibc}_
 # A program that Python starts is not emulated by itself.
 mkdir "$out/bin"
 printf '#!/bin/sh\nexec qemu-aarch64-static -L %q %q "$@"\n' "$work/debian" "$out/site/bin/latlab" >"$out/bin/latlab"
-chmod +x "$out/bin/latlab"
+printf '#!/bin/sh\nexec qemu-aarch64-static -L %q %q "$@"\n' "$work/debian" "$work/debian/usr/bin/python3" >"$out/bin/emulated-python"
+chmod +x "$out/bin/latlab" "$out/bin/emulated-python"
 cp -r python/tests python/pyproject.toml fixtures "$out"
 cd "$out"
 unset PYTHONHOME VIRTUAL_ENV
-export LATLAB_FIXTURES=$out/fixtures PATH=$out/bin:/usr/bin:/bin PYTHONPATH=$out/site PYTHONSAFEPATH=1
+export LATLAB_TEST_PYTHON=$out/bin/emulated-python LATLAB_FIXTURES=$out/fixtures PATH=$out/bin:/usr/bin:/bin PYTHONPATH=$out/site PYTHONSAFEPATH=1
 latlab --version
 qemu-aarch64-static -L "$work/debian" "$work/debian/usr/bin/python3" -c '
 import platform, sys, pytest
