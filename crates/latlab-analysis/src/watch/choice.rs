@@ -6,7 +6,7 @@
 //! its own in each hour, the one with the fewest goes first, and its captures are in turn of the worst and of the
 //! median one of a look. When all have theirs, the worst activation is offered.
 
-use super::counts::LatePart;
+use crate::latency::activations::counts::LatePart;
 use crate::latency::activations::{Job, Late};
 use latlab_model::units::{Nanos, Tid};
 use std::cmp::Reverse;

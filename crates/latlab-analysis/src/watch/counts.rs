@@ -1,10 +1,10 @@
 //! Activations as counts that merge: of a second, an hour, of all time.
 
+use crate::latency::activations::counts::{self as activations, LatePart};
 use crate::latency::activations::{Job, Late};
 use latlab_model::latency::ActivationCounts;
 use latlab_model::units::TraceNs;
 use latlab_model::watch::{CauseCount, Counters, Slice, TaskCounts};
-use latlab_stats::histogram::Histogram;
 
 /// Different causes that are counted; further ones are `other`.
 const CAUSES: usize = 256;
@@ -46,68 +46,23 @@ pub fn count(
     usual: Usual,
     periods: Periods<'_>,
 ) -> TaskCounts {
-    let sure = || jobs.iter().filter(|job| !job.unsure);
-    let mut counts = ActivationCounts {
-        activations: jobs.len() as u64,
-        unsure: jobs.iter().filter(|job| job.unsure).count() as u64,
-        overruns: jobs.iter().filter(|job| job.after.is_some()).count() as u64,
-        skipped: skipped(jobs, periods),
-        start: Histogram::of(sure().map(|j| j.start_latency().0)),
-        response: Histogram::of(jobs.iter().map(|j| j.response().0)),
-        running: Histogram::of(sure().map(|j| j.running.0)),
-        preempted: Histogram::of(sure().map(|j| j.preempted.0)),
-        waiting: Histogram::of(sure().map(|j| j.waiting.0)),
-        ..ActivationCounts::default()
-    };
-    for job in jobs.iter().filter(|job| late.is(job)) {
-        counts.late += 1;
-        match late_part(job, late, usual) {
-            LatePart::Start => counts.late_by.started_late += 1,
-            LatePart::Running => counts.late_by.ran_long += 1,
-            LatePart::Preempted => counts.late_by.preempted += 1,
-            LatePart::Waiting => counts.late_by.waited += 1,
-        }
-    }
+    let usual = usual.map(|ns| ns as f64);
+    let counts = activations::count(jobs.iter(), late, usual);
+    let counts = ActivationCounts { skipped: skipped(jobs, periods), ..counts };
     TaskCounts { task: task.to_owned(), counts }
-}
-
-/// A part of an activation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LatePart {
-    /// Up to the first switch to the task.
-    Start,
-    /// With a CPU.
-    Running,
-    /// Runnable without a CPU after the start.
-    Preempted,
-    /// Waiting after the start.
-    Waiting,
 }
 
 /// The part of a late activation that is longest against its usual length.
 pub fn late_part(job: &Job, late: Late, usual: Usual) -> LatePart {
-    if let Late::Start(_) = late {
-        return LatePart::Start;
-    }
-    let parts = [job.start_latency(), job.running, job.preempted, job.waiting];
-    let excess = parts.iter().zip(usual).map(|(ns, usual)| i128::from(ns.0) - i128::from(usual));
-    match excess.enumerate().max_by_key(|e| e.1).map(|e| e.0) {
-        Some(1) => LatePart::Running,
-        Some(2) => LatePart::Preempted,
-        Some(3) => LatePart::Waiting,
-        _ => LatePart::Start,
-    }
+    activations::late_part(job, late, usual.map(|ns| ns as f64))
 }
 
 fn skipped(jobs: &[Job], Periods { period_ns, last, gaps }: Periods<'_>) -> u64 {
     let Some(period_ns) = period_ns else { return 0 };
     let times: Vec<u64> = last.into_iter().chain(jobs.iter().map(|j| j.intended.0)).collect();
     let is_known = |w: &&[u64]| !gaps.iter().any(|gap| gap.from.0 < w[1] && gap.to.0 > w[0]);
-    let periods = |w: &[u64]| {
-        let apart = w[1].saturating_sub(w[0]) as f64;
-        (apart / period_ns.max(1) as f64).round() as u64
-    };
-    times.windows(2).filter(is_known).map(|w| periods(w).saturating_sub(1)).sum()
+    let between = |w: &[u64]| activations::skipped(w[0], w[1], period_ns);
+    times.windows(2).filter(is_known).map(between).sum()
 }
 
 /// Adds the counts of another time span, which is not before this one.
@@ -118,7 +73,7 @@ pub fn merge(into: &mut Slice, other: &Slice) {
     into.seq = into.seq.max(other.seq);
     for task in &other.tasks {
         match into.tasks.binary_search_by(|t| t.task.cmp(&task.task)) {
-            Ok(at) => merge_task(&mut into.tasks[at].counts, &task.counts),
+            Ok(at) => activations::merge(&mut into.tasks[at].counts, &task.counts),
             Err(at) => into.tasks.insert(at, task.clone()),
         }
     }
@@ -145,28 +100,6 @@ pub fn add_cause(into: &mut Slice, cause: CauseCount) {
             add_cause(into, CauseCount { cause: cause_name, who, ..cause });
         }
     }
-}
-
-fn merge_task(into: &mut ActivationCounts, other: &ActivationCounts) {
-    let sums = [
-        (&mut into.activations, other.activations),
-        (&mut into.unsure, other.unsure),
-        (&mut into.overruns, other.overruns),
-        (&mut into.skipped, other.skipped),
-        (&mut into.late, other.late),
-        (&mut into.late_by.started_late, other.late_by.started_late),
-        (&mut into.late_by.ran_long, other.late_by.ran_long),
-        (&mut into.late_by.preempted, other.late_by.preempted),
-        (&mut into.late_by.waited, other.late_by.waited),
-    ];
-    for (to, from) in sums {
-        *to = to.saturating_add(from);
-    }
-    into.start.merge(&other.start);
-    into.response.merge(&other.response);
-    into.running.merge(&other.running);
-    into.preempted.merge(&other.preempted);
-    into.waiting.merge(&other.waiting);
 }
 
 fn merge_counters(into: &mut Counters, other: &Counters) {

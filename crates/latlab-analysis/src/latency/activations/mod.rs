@@ -13,6 +13,7 @@
 //! is decided from all of them ([`release`]). The parts of an activation add up to its response time exactly.
 
 mod beyond;
+pub mod counts;
 mod cut;
 pub mod from_capture;
 pub mod release;

@@ -1,14 +1,14 @@
 //! Activations in numbers, the deadline that they suggest, and which part made the late ones late.
 
-use super::beyond::{Beyond, Usual};
+use super::beyond::Beyond;
+use super::counts::{count, merge, skipped, usual};
 use super::from_capture::{Known, Thread};
 use super::release::regular;
 use super::{Cut, Job, Late};
 use crate::latency::class::FAIR;
 use latlab_model::finding::{Note, Quantity};
-use latlab_model::latency::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
+use latlab_model::latency::{ActivationCounts, PeriodEstimate, Release, TaskActivations};
 use latlab_model::units::{Nanos, Tid, TraceNs};
-use latlab_stats::histogram::Histogram;
 use std::cmp::Reverse;
 
 /// Of slow activations without a deadline this share is compared with the others at most.
@@ -134,18 +134,13 @@ impl Gathered {
     fn skipped(&self, period: PeriodEstimate) -> u64 {
         let pairs = self.jobs.windows(2).enumerate();
         let within = pairs.filter(|(i, _)| self.begins.binary_search(&(i + 1)).is_err());
-        let periods = |w: &[Job]| {
-            let apart = w[1].intended.0.saturating_sub(w[0].intended.0) as f64;
-            (apart / period.median_ns as f64).round() as u64
-        };
-        within.map(|(_, w)| periods(w).saturating_sub(1)).sum()
+        let between = |w: &[Job]| skipped(w[0].intended.0, w[1].intended.0, period.median_ns);
+        within.map(|(_, w)| between(w)).sum()
     }
 
     /// In numbers.
     pub fn summarize(&self, late: Late) -> TaskActivations {
-        let sure = || self.jobs.iter().filter(|job| !job.unsure);
         let late_cut = self.cut.iter().filter(|job| late.is(job)).count() as u64;
-        let histogram = |of: &dyn Fn(&Job) -> Nanos| Histogram::of(sure().map(|job| of(job).0));
         let (deadline, start_limit) = match late {
             Late::Never => (Nanos(0), Nanos(0)),
             Late::Response(limit) => (limit, Nanos(0)),
@@ -165,19 +160,7 @@ impl Gathered {
             late_cut,
             deadline_ns: deadline.0,
             start_limit_ns: start_limit.0,
-            counts: ActivationCounts {
-                activations: self.jobs.len() as u64 + late_cut,
-                unsure: self.jobs.iter().filter(|job| job.unsure).count() as u64,
-                overruns: self.jobs.iter().filter(|j| j.after.is_some()).count() as u64,
-                skipped: period.map_or(0, |p| self.skipped(p)),
-                late: self.judged(late).filter(|job| late.is(job)).count() as u64,
-                late_by: self.late_by(late),
-                start: histogram(&Job::start_latency),
-                response: Histogram::of(self.judged(late).map(|job| job.response().0)),
-                running: histogram(&|j| j.running),
-                preempted: histogram(&|j| j.preempted),
-                waiting: histogram(&|j| j.waiting),
-            },
+            counts: self.counts(late, period),
         };
         if let Some(beyond) = &self.beyond {
             beyond.add_to(&mut all.counts, late);
@@ -185,14 +168,16 @@ impl Gathered {
         all
     }
 
-    /// For each late activation the part that is longest against its median in the others.
-    fn late_by(&self, late: Late) -> LateBy {
-        let usual = Usual::of(&self.jobs, late);
-        let mut by = LateBy::default();
-        for job in self.judged(late).filter(|job| late.is(job)) {
-            usual.count(job, late, &mut by);
-        }
-        by
+    /// Of those that are kept, and of those without an end that they are late.
+    fn counts(&self, late: Late, period: Option<PeriodEstimate>) -> ActivationCounts {
+        let usual = usual(&self.jobs, late);
+        let mut all = count(self.jobs.iter(), late, usual);
+        all.skipped = period.map_or(0, |p| self.skipped(p));
+        let cut = count(self.cut.iter().filter(|job| late.is(job)), late, usual);
+        let ActivationCounts { activations, late, late_by, response, .. } = cut;
+        let none = ActivationCounts::default();
+        merge(&mut all, &ActivationCounts { activations, late, late_by, response, ..none });
+        all
     }
 
     /// The deadline where none was given: the period, where activations took longer than that; else one that the
