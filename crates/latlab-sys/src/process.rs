@@ -125,12 +125,35 @@ pub fn wait_and_pass_on(child: &mut Child, signal: u8) -> io::Result<ExitStatus>
     }
 }
 
-/// Start of a process in ticks since boot (`/proc/PID/stat`, field 22; proc_pid_stat(5)): with the
-/// id, the name of one process, since ids are used again.
+/// What `/proc/PID/stat` says of a process or thread (proc_pid_stat(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// It has ended, and its parent has not waited for it.
+    pub is_zombie: bool,
+    /// Its parent.
+    pub parent: u32,
+    /// Its start in ticks since boot: with the id, the name of one process, since ids are used again.
+    pub start: u64,
+}
+
+impl Stat {
+    /// That of a process; `None`: there is none.
+    pub fn of(pid: u32) -> Option<Self> {
+        Self::parse(&crate::files::Root::here().text(&format!("proc/{pid}/stat"))?)
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        // The name may hold blanks and parentheses; what follows its last `)` is fields 3 and on.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let is_zombie = matches!(fields.next()?, "Z" | "X");
+        let parent = fields.next()?.parse().ok()?;
+        Some(Self { is_zombie, parent, start: fields.nth(17)?.parse().ok()? })
+    }
+}
+
+/// Start of a process in ticks since boot.
 pub fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = crate::files::Root::here().text(&format!("proc/{pid}/stat"))?;
-    // The name may hold blanks and parentheses; what follows its last `)` is numbers.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    Stat::of(pid).map(|stat| stat.start)
 }
 
 /// Kills a process group whose leader we started.
@@ -176,4 +199,19 @@ pub fn new_session() -> io::Result<()> {
 /// Ends this process at once, by SIGKILL: for a helper that nobody listens to any more.
 pub fn end_now() {
     let _ = signal_to(std::process::id(), rustix::process::Signal::KILL);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parent_and_start_are_behind_the_name() {
+        let text = "12 (a) b) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3";
+        let expected = Stat { is_zombie: false, parent: 7, start: 4711 };
+        assert_eq!(Stat::parse(text), Some(expected));
+        assert_eq!(Stat::parse("12 (a) Z 7"), None);
+        let own = Stat::of(std::process::id()).unwrap();
+        assert_eq!(Some(own.start), start_ticks(std::process::id()));
+    }
 }

@@ -5,10 +5,11 @@
 //! protects an instance in use: a file of it is held open, so that removing it fails with EBUSY.
 
 use super::{Control, Result, Tracefs, TracefsError, mounted};
+use crate::process::start_ticks;
 use std::fs;
 use std::io;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl Instance {
         let instances = tracefs.root().join("instances");
         let removed = remove_stale(&instances);
         let pid = std::process::id();
-        let start = start_time(pid).unwrap_or(0);
+        let start = start_ticks(pid).unwrap_or(0);
         let n = MADE.fetch_add(1, Ordering::Relaxed);
         let name = match n {
             0 => format!("{PREFIX}{pid}-{start}"),
@@ -116,7 +117,7 @@ fn remove_stale(instances: &Path) -> Vec<RemovedInstance> {
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some((pid, start)) = owner(&name) else { continue };
-        if start_time(pid) == Some(start) {
+        if start_ticks(pid) == Some(start) {
             continue;
         }
         // rmdir first: an instance in use (by a process that we cannot see, in another
@@ -132,14 +133,6 @@ fn remove_stale(instances: &Path) -> Vec<RemovedInstance> {
 fn owner(name: &str) -> Option<(u32, u64)> {
     let mut fields = name.strip_prefix(PREFIX)?.split('-');
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-}
-
-/// When a process was started, in clock ticks since boot; `None` when there is no such process.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).ok()?;
-    // The command, in parentheses, may contain anything: fields are counted behind it.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -158,7 +151,7 @@ mod tests {
     fn what_the_dead_left_is_removed_and_what_the_living_use_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let me = std::process::id();
-        let start = start_time(me).unwrap();
+        let start = start_ticks(me).unwrap();
         let living = format!("latlab-{me}-{start}");
         let reused = format!("latlab-{me}-{}", start + 1);
         // No process can have this number: it is above the kernel's largest.

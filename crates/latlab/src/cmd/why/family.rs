@@ -2,7 +2,7 @@
 //!
 //! A process is its id and its start: an id may be used again, and nothing else is signalled.
 
-use latlab_sys::process;
+use latlab_sys::process::{self, Stat};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Child;
@@ -14,14 +14,6 @@ const GRACE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 const TERM: u8 = 15;
 const KILL: u8 = 9;
-
-/// What `/proc/PID/stat` says of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stat {
-    is_zombie: bool,
-    parent: u32,
-    start: u64,
-}
 
 /// The processes that descend from one, itself first, each with its start.
 #[derive(Debug, Default)]
@@ -83,25 +75,13 @@ impl Family {
 
 /// Whether the process is there, and the same one.
 fn is_same((pid, start): (u32, u64)) -> bool {
-    stat_of(pid).is_some_and(|stat| stat.start == start && !stat.is_zombie)
+    Stat::of(pid).is_some_and(|stat| stat.start == start && !stat.is_zombie)
 }
 
 fn all() -> BTreeMap<u32, Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Some((pid, stat_of(pid)?))).collect()
-}
-
-fn stat_of(pid: u32) -> Option<Stat> {
-    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-fn parse(stat: &str) -> Option<Stat> {
-    // The name may hold blanks and parentheses.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let is_zombie = matches!(fields.next()?, "Z" | "X");
-    let parent = fields.next()?.parse().ok()?;
-    Some(Stat { is_zombie, parent, start: fields.nth(17)?.parse().ok()? })
+    pids.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect()
 }
 
 #[cfg(test)]
@@ -109,15 +89,6 @@ mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
-
-    #[test]
-    fn parent_and_start_are_behind_the_name() {
-        let text = "12 (a) b) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3";
-        assert_eq!(parse(text), Some(Stat { is_zombie: false, parent: 7, start: 4711 }));
-        assert_eq!(parse("12 (a) Z 7"), None);
-        let own = stat_of(std::process::id()).unwrap();
-        assert_eq!(Some(own.start), process::start_ticks(std::process::id()));
-    }
 
     /// A shell that waits for what it started in the background, which may ignore the request to end.
     #[test]
@@ -144,7 +115,7 @@ mod tests {
     #[test]
     fn another_process_with_the_same_id_is_left_alone() {
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-        let (pid, start) = (child.id(), stat_of(child.id()).unwrap().start);
+        let (pid, start) = (child.id(), Stat::of(child.id()).unwrap().start);
         let other = Family { members: vec![(pid, start + 1)] };
         other.signal(KILL);
         std::thread::sleep(LOOK);
