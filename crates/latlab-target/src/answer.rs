@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes of an answer on standard output: the longest is a list of runs.
 pub(crate) const ANSWER_MAX: usize = 1 << 20;
-/// Bytes of complaints: the last line is what counts.
+/// Bytes of complaints, and of a console: the last line is what counts.
 pub(crate) const COMPLAINTS_MAX: usize = 64 << 10;
 /// How often clocks and signals are looked at.
 const POLL: Duration = Duration::from_millis(20);
@@ -114,6 +114,14 @@ fn start(stdout: ChildStdout) -> Receiver<Vec<u8>> {
     receiver
 }
 
+/// Appends bytes, and keeps the last [`COMPLAINTS_MAX`] of all.
+pub(crate) fn keep_end(kept: &mut Vec<u8>, more: &[u8]) {
+    let more = &more[more.len().saturating_sub(COMPLAINTS_MAX)..];
+    let surplus = (kept.len() + more.len()).saturating_sub(COMPLAINTS_MAX);
+    kept.drain(..surplus);
+    kept.extend_from_slice(more);
+}
+
 /// The end of what a program complains.
 #[derive(Debug)]
 pub(crate) struct Tail {
@@ -129,10 +137,7 @@ pub(crate) fn tail(mut stderr: ChildStderr) -> Tail {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 8 << 10];
         while let Ok(n @ 1..) = stderr.read(&mut buffer) {
-            let mut kept = all.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(&buffer[..n]);
-            let surplus = kept.len().saturating_sub(COMPLAINTS_MAX);
-            kept.drain(..surplus);
+            keep_end(&mut all.lock().unwrap_or_else(PoisonError::into_inner), &buffer[..n]);
         }
         let _ = sender.send(());
     });

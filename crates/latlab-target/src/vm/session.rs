@@ -2,6 +2,7 @@
 
 use super::Prepared;
 use super::qemu::Channel;
+use crate::answer::{COMPLAINTS_MAX, keep_end};
 use crate::pull::Receiver;
 use crate::{Console, Result, TargetError};
 use latlab_wire::frame::{Decoder, Item, Message};
@@ -20,8 +21,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const QUEUE_MAX: usize = 64;
 /// Lines of the console that are shown with an error.
 const TAIL_LINES: usize = 12;
-/// What is kept of the console and of QEMU's complaints: their end.
-const KEPT: usize = 64 << 10;
 /// Bytes of the console's file at which the machine ends: it is on the host's disk.
 const CONSOLE_MAX: u64 = 64 << 20;
 /// For QEMU's last words after its output has ended.
@@ -329,21 +328,13 @@ impl Session<'_> {
     }
 }
 
-/// Appends bytes, and keeps the last [`KEPT`] of all.
-fn keep_end(kept: &mut Vec<u8>, more: &[u8]) {
-    let more = &more[more.len().saturating_sub(KEPT)..];
-    let surplus = (kept.len() + more.len()).saturating_sub(KEPT);
-    kept.drain(..surplus);
-    kept.extend_from_slice(more);
-}
-
-/// The last [`KEPT`] bytes of a file.
+/// The last [`COMPLAINTS_MAX`] bytes of a file.
 fn end_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(KEPT as u64)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(COMPLAINTS_MAX as u64)))?;
     let mut end = Vec::new();
-    file.take(KEPT as u64).read_to_end(&mut end)?;
+    file.take(COMPLAINTS_MAX as u64).read_to_end(&mut end)?;
     Ok(end)
 }
 
@@ -431,10 +422,10 @@ mod tests {
         for n in 0..100_000u32 {
             keep_end(&mut kept, format!("{n}\n").as_bytes());
         }
-        assert_eq!(kept.len(), KEPT);
+        assert_eq!(kept.len(), COMPLAINTS_MAX);
         assert!(kept.ends_with(b"99998\n99999\n"));
-        keep_end(&mut kept, &[b'x'; 3 * KEPT]);
-        assert!(kept.len() == KEPT && kept.iter().all(|b| *b == b'x'));
+        keep_end(&mut kept, &[b'x'; 3 * COMPLAINTS_MAX]);
+        assert!(kept.len() == COMPLAINTS_MAX && kept.iter().all(|b| *b == b'x'));
 
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 30).unwrap();
@@ -445,6 +436,6 @@ mod tests {
             .write_all(b"end")
             .unwrap();
         let end = end_of(file.path()).unwrap();
-        assert!(end.len() == KEPT && end.ends_with(b"end"));
+        assert!(end.len() == COMPLAINTS_MAX && end.ends_with(b"end"));
     }
 }
