@@ -3,11 +3,18 @@
 use super::finish::{choose_symbols, replace, write};
 use super::{CpuSummary, Format, Kallsyms, RecordConfig, RecordError, Result, Session, metadata};
 use crate::tracefs::{Marker, TraceStopper, Tracefs, TracefsError};
+use latlab_model::units::Nanos;
 use latlab_trace::write::{CpuData, Metadata};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+/// Pages of the ring buffer of each CPU, oldest first.
+pub type Pages = Vec<(u32, Vec<u8>)>;
+
+/// What is read while it is recorded may lack events so long before: their records are not complete yet.
+pub const INCOMPLETE: Nanos = Nanos(2_000_000);
 
 /// A ring buffer in overwrite mode that is read when it is stopped, or in parts while it goes on.
 ///
@@ -39,7 +46,7 @@ pub struct Snapshot {
     /// Everything that a trace.dat needs besides the pages.
     pub meta: Metadata,
     /// Pages of each CPU, whole.
-    pub pages: Vec<(u32, Vec<u8>)>,
+    pub pages: Pages,
     /// Each CPU's counts. What a flight recorder overwrote is no loss and is counted as overrun.
     pub cpus: Vec<CpuSummary>,
 }
@@ -131,7 +138,7 @@ impl FlightRecorder {
     ///
     /// # Errors
     /// When the buffer cannot be read.
-    pub fn take_pages(&mut self) -> Result<Vec<(u32, Vec<u8>)>> {
+    pub fn take_pages(&mut self) -> Result<Pages> {
         let page = self.meta.page_size as usize;
         let mut pages = Vec::new();
         for (cpu, pipe) in &mut self.pipes {
@@ -146,7 +153,7 @@ impl FlightRecorder {
 
     /// Pages of [`take_pages`](Self::take_pages) as a recording, with the names of tasks that were there when this
     /// recorder was prepared.
-    pub fn recording(&self, pages: Vec<(u32, Vec<u8>)>) -> Snapshot {
+    pub fn recording(&self, pages: Pages) -> Snapshot {
         Snapshot { meta: self.meta.clone(), pages, cpus: Vec::new() }
     }
 
@@ -155,7 +162,7 @@ impl FlightRecorder {
     ///
     /// # Errors
     /// None that pages in memory can make.
-    pub fn complete_recording(&self, pages: Vec<(u32, Vec<u8>)>) -> Result<Snapshot> {
+    pub fn complete_recording(&self, pages: Pages) -> Result<Snapshot> {
         let mut snapshot = self.recording(pages);
         metadata::complete(&mut snapshot.meta, &self.session);
         read_symbols(&mut snapshot.meta);
@@ -207,6 +214,14 @@ fn read_symbols(meta: &mut Metadata) {
     // Megabytes: the earlier ones go first.
     meta.kallsyms = Vec::new();
     meta.kallsyms = metadata::symbols();
+}
+
+/// Adds pages behind those of their CPU.
+pub fn append(pages: &mut Pages, cpu: u32, bytes: &[u8]) {
+    match pages.iter_mut().find(|known| known.0 == cpu) {
+        Some(known) => known.1.extend_from_slice(bytes),
+        None => pages.push((cpu, bytes.to_vec())),
+    }
 }
 
 /// Pages of each CPU, to be read.

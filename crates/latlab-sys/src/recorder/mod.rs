@@ -28,7 +28,7 @@ pub use config::{EventSpec, RecordConfig};
 pub use error::{RecordError, Result};
 pub(crate) use finish::compacted;
 pub use finish::{Format, Kallsyms, recover};
-pub use flight::{FlightRecorder, Snapshot};
+pub use flight::{FlightRecorder, INCOMPLETE, Pages, Snapshot, append};
 pub use latency::{LATENCY_TRACERS, LatencyRecorder, Longest};
 pub(crate) use metadata::page_size;
 pub use metadata::threads;

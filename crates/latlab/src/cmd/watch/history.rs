@@ -1,10 +1,8 @@
 //! What was recorded lately, as pages of the ring buffer in memory, for captures.
 
 use latlab_model::units::TraceNs;
+use latlab_sys::recorder::{Pages, append};
 use std::collections::VecDeque;
-
-/// Pages of each CPU.
-pub(super) type Pages = Vec<(u32, Vec<u8>)>;
 
 /// The pages of the last looks.
 #[derive(Debug, Default)]
@@ -47,10 +45,7 @@ impl History {
         let begin = before.map_or(self.since, |look| look.0.max(self.since));
         let mut all = Pages::new();
         for (cpu, bytes) in self.looks.range(first..).flat_map(|look| &look.1) {
-            match all.iter_mut().find(|known| known.0 == *cpu) {
-                Some(known) => known.1.extend_from_slice(bytes),
-                None => all.push((*cpu, bytes.clone())),
-            }
+            append(&mut all, *cpu, bytes);
         }
         all.sort_unstable_by_key(|part| part.0);
         (begin, all)

@@ -4,7 +4,7 @@
 //! activations are found, the pages into a history of bounded size from which captures are made.
 
 use super::events::{self, NEEDED, NO_FILTER};
-use super::history::{History, Pages};
+use super::history::History;
 use crate::outcome::OwnHintExt;
 use crate::trace_input;
 use anyhow::anyhow;
@@ -17,7 +17,8 @@ use latlab_analysis::watch::recent::Recent;
 use latlab_model::units::{Nanos, Tid, TraceNs};
 use latlab_model::watch::Level;
 use latlab_sys::recorder::{
-    EventSpec, FlightRecorder, Format, Kallsyms, RecordConfig, RecordError, Snapshot,
+    EventSpec, FlightRecorder, Format, INCOMPLETE, Kallsyms, Pages, RecordConfig, RecordError,
+    Snapshot,
 };
 use latlab_sys::tracefs::{Selection, Tracefs};
 use latlab_sys::{clock, machine};
@@ -33,8 +34,6 @@ const LONGEST: Nanos = Nanos(20_000_000_000);
 /// So long while a thread is there of which no activation is known, if that has few events.
 const UNRESOLVED: Nanos = Nanos(6_000_000_000);
 const UNRESOLVED_EVENTS: usize = 1 << 14;
-/// An event whose record is not complete yet is at most so old.
-const INCOMPLETE: u64 = 2_000_000;
 /// A capture begins so long before the late activation, and at least as many periods.
 const BEFORE: Nanos = Nanos(2_000_000_000);
 const PERIODS_BEFORE: u64 = 100;
@@ -271,7 +270,7 @@ impl Recording {
         self.recent.forget(TraceNs(begin), &self.follow.held());
         self.looked = TraceNs(now);
         let unseen = self.add(taken, pages)?;
-        let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE)));
+        let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE.0)));
         self.enlarge(fullest, lost)?;
         Ok(Looked { fresh, events, lost: lost + unseen })
     }

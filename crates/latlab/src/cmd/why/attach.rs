@@ -33,7 +33,7 @@ use latlab_analysis::latency::part::part;
 use latlab_model::event::Event;
 use latlab_model::latency::{CaptureSession, SystemContext, WhyResult};
 use latlab_model::units::{TraceNs, format_ns};
-use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
+use latlab_sys::recorder::{FlightRecorder, Format, INCOMPLETE, Snapshot};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{clock, policy, signal};
 use std::path::PathBuf;
@@ -51,8 +51,6 @@ const DRAIN: Duration = Duration::from_millis(5);
 const NEW_THREADS: Duration = Duration::from_millis(100);
 /// Captures that are kept while no deadline is known.
 const WORST: usize = 12;
-/// An event whose record is not complete yet is at most so old.
-const INCOMPLETE: u64 = 2_000_000;
 
 /// Records, explains, keeps.
 ///
@@ -215,7 +213,7 @@ impl Recording {
             let fullest = snapshot.pages.iter().map(|p| p.1.len() as u64).max().unwrap_or(0);
             interval = next_length(interval, fullest, capacity);
             number += 1;
-            let horizon = if is_last { u64::MAX } else { now.saturating_sub(INCOMPLETE) };
+            let horizon = if is_last { u64::MAX } else { now.saturating_sub(INCOMPLETE.0) };
             let horizon = TraceNs(horizon);
             let of = Interval { number, most: capacity, horizon, is_last };
             // Threads that were there at the beginning of the interval or at its end.

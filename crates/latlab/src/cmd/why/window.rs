@@ -4,13 +4,10 @@
 //! interval and ends in a later one is seen from its begin to its end.
 
 use latlab_model::units::{Nanos, TraceNs};
-use latlab_sys::recorder::Snapshot;
+use latlab_sys::recorder::{Pages, Snapshot, append};
 
 /// A window begins at most so long before the interval.
 const LONGEST: Nanos = Nanos(10_000_000_000);
-
-/// Pages of each CPU.
-type Pages = Vec<(u32, Vec<u8>)>;
 
 /// The pages that are kept between two intervals.
 #[derive(Debug, Default)]
@@ -52,11 +49,11 @@ impl Window {
 }
 
 fn joined(mut before: Pages, after: Pages) -> Pages {
+    if before.is_empty() {
+        return after;
+    }
     for (cpu, bytes) in after {
-        match before.iter_mut().find(|part| part.0 == cpu) {
-            Some(part) => part.1.extend_from_slice(&bytes),
-            None => before.push((cpu, bytes)),
-        }
+        append(&mut before, cpu, &bytes);
     }
     before
 }
