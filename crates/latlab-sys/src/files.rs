@@ -8,6 +8,16 @@ use std::path::{Path, PathBuf};
 /// Larger than any file of `/proc` or `/sys` that is read here, and small enough for a board.
 const BYTES_MAX: u64 = 8 << 20;
 
+/// Random bytes of the kernel (random(4)).
+///
+/// # Errors
+/// Without `/dev/urandom`.
+pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Where `/` is. Everything that can be read of a machine without a system
 /// call is read below it, so that a saved tree stands for a machine.
 #[derive(Clone, Debug)]

@@ -410,24 +410,14 @@ fn voluntary_switches(cell: &Cell, schedule: &Schedule) -> Option<Expectation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sched::scenarios;
     use latlab_model::sched::expectation::Decision;
     use latlab_model::sched::experiment::Work;
     use latlab_model::sched::schedule::CpuLine;
 
     fn task(tid: i32, policy: Policy, priority: u32) -> CellTask {
-        CellTask {
-            name: "cpu".into(),
-            tid,
-            work: Work::Cpu { size: 64 },
-            policy,
-            priority,
-            nice: 0,
-            slice_ns: None,
-            latency_nice: None,
-            runtime_ns: 0,
-            period_ns: 0,
-            group_weight: None,
-        }
+        let alone = scenarios::task("cpu", Work::Cpu { size: 64 }, policy);
+        CellTask { tid, priority, ..alone }
     }
 
     #[test]

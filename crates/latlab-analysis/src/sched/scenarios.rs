@@ -17,7 +17,7 @@ pub struct Common {
 }
 
 /// A task of this work and policy; `which` names it.
-fn task(which: &str, work: Work, policy: Policy) -> CellTask {
+pub(super) fn task(which: &str, work: Work, policy: Policy) -> CellTask {
     CellTask {
         name: ["latlab-", which].concat(),
         tid: 0,

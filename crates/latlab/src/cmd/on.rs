@@ -8,6 +8,7 @@ use crate::cmd::vm;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
 use anyhow::{Context, anyhow, bail};
+use latlab_sys::files::random;
 use latlab_sys::signal;
 use latlab_target::labgrid::Place;
 use latlab_target::pull::{Mapping, Receiver};
@@ -15,8 +16,7 @@ use latlab_target::ssh::{self, Board, Connection};
 use latlab_target::vm::Host;
 use latlab_target::{Target, TargetError, board};
 use latlab_wire::frame::Job;
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Commands that work on files here, or on targets themselves.
@@ -180,10 +180,7 @@ fn bring_back(
 /// have the same process number in the same second, as containers do.
 pub(super) fn run_name() -> anyhow::Result<String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .context("/dev/urandom: no random number for the name of a run")?;
+    let bytes = random().context("/dev/urandom: no random number for the name of a run")?;
     Ok(format!("{now}-{:016x}", u64::from_le_bytes(bytes)))
 }
 

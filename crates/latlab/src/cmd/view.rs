@@ -11,6 +11,7 @@ use latlab_analysis::latency::activations::Late;
 use latlab_model::latency::{Release, SystemContext, TaskActivations};
 use latlab_model::run::{Detail, Run};
 use latlab_model::units::{Nanos, Tid};
+use latlab_sys::files::random;
 use latlab_sys::mmap::Mapped;
 use latlab_sys::scratch::ScratchDir;
 use latlab_sys::signal;
@@ -19,8 +20,8 @@ use latlab_view::api::Door;
 use latlab_view::late::Measured;
 use latlab_view::{Input, View, export, server};
 use serde_json::json;
-use std::fs::{self, File, Metadata};
-use std::io::{Read, Write};
+use std::fs::{self, Metadata};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -232,10 +233,8 @@ fn write_page(path: &Path, args: &Args, view: &View<'_>) -> anyhow::Result<Outco
 
 /// 128 random bits.
 fn token() -> anyhow::Result<String> {
-    let mut bytes = [0u8; 16];
-    File::open("/dev/urandom")
-        .and_then(|mut f| f.read_exact(&mut bytes))
-        .context("no random numbers for the page's token from /dev/urandom")?;
+    let bytes =
+        random::<16>().context("no random numbers for the page's token from /dev/urandom")?;
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
