@@ -10,7 +10,7 @@ apt_need "testing the wheel for aarch64" mmdebstrap python3 python3-venv qemu-us
 work=$(realpath -m "$(target_dir)/wheel-aarch64")
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-wheel=$(ARCH=aarch64 WHEEL_PROFILE=dev scripts/wheel "$work/dist")
+wheel=$(ARCH=aarch64 WHEEL_PROFILE=dev scripts/wheel "$out/dist")
 if [[ ! -x $work/debian/usr/bin/python3 ]]; then
     say "Debian's Python for arm64, kept in ${work#"$PWD"/}"
     as_root mmdebstrap --quiet --variant=extract --architectures=arm64 --include=python3,libstdc++6 bookworm "$out/debian"
