@@ -284,6 +284,9 @@ pub struct Contrast {
     pub sentence: String,
 }
 
+/// Upper end of an interval of a change that has none: a factor of 10¹² (JSON has no infinity).
+pub const UNBOUNDED: f64 = 1e12 - 1.0;
+
 /// One number that may differ.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -310,7 +313,7 @@ pub struct Aspect {
     pub towards_worse: bool,
     /// Interval of the change, at the comparison's level.
     pub low: f64,
-    /// Upper end.
+    /// Upper end; 999999999999, a factor of 10¹², is none.
     pub high: f64,
     /// How the interval was computed.
     pub method: Method,

@@ -4,6 +4,7 @@
 //! freedom, 1946): a run is the unit of repetition (T. Kalibera and R. Jones, 2013). A value of a run has
 //! the error within it, so both parts of the variance are in the interval.
 
+use latlab_model::compare::UNBOUNDED;
 use latlab_stats::student::{student_tail, student_upper};
 
 /// Runs a side from which on the variance between runs is estimated.
@@ -28,7 +29,8 @@ pub struct Difference {
 
 /// Compares positive values of runs, one each. `step` is the resolution of a value as a share of it:
 /// whole steps that all runs of a side share are no agreement, so the interval reaches half a step
-/// further for each side. `None` with fewer than [`RUNS`] runs a side or a value that is not above zero.
+/// further for each side, and values of a side vary at least as those within one step do (step²/12).
+/// Without a step, values that agree say nothing of how runs vary, and the interval has no ends. `None` with fewer than [`RUNS`] runs a side or a value that is not above zero.
 pub fn difference(a: &[f64], b: &[f64], step: f64, confidence: f64) -> Option<Difference> {
     let enough = a.len() >= RUNS && b.len() >= RUNS;
     if !enough || a.iter().chain(b).any(|v| !v.is_finite() || *v <= 0.0) {
@@ -38,7 +40,7 @@ pub fn difference(a: &[f64], b: &[f64], step: f64, confidence: f64) -> Option<Di
         let n = v.len() as f64;
         let mean = v.iter().map(|x| x.ln()).sum::<f64>() / n;
         let squares: f64 = v.iter().map(|x| (x.ln() - mean).powi(2)).sum();
-        (mean, squares / (n - 1.0) / n, n)
+        (mean, (squares / (n - 1.0)).max(step * step / 12.0) / n, n)
     };
     let ((ma, va, na), (mb, vb, nb)) = (of(a), of(b));
     let (d, variance) = (mb - ma, va + vb);
@@ -50,7 +52,6 @@ pub fn difference(a: &[f64], b: &[f64], step: f64, confidence: f64) -> Option<Di
         let half = student_upper((1.0 - confidence) / 2.0, dof) * error;
         (half + step, (2.0 * student_tail(t, dof)).min(1.0))
     } else {
-        // Runs that agree to the last digit say nothing of how runs vary.
         (f64::INFINITY, 1.0)
     };
     Some(Difference {
@@ -58,7 +59,7 @@ pub fn difference(a: &[f64], b: &[f64], step: f64, confidence: f64) -> Option<Di
         b: mb.exp(),
         change: d.exp_m1(),
         low: (d - half).exp_m1(),
-        high: (d + half).exp_m1().min(1e12),
+        high: (d + half).exp_m1().min(UNBOUNDED),
         p,
     })
 }
@@ -99,11 +100,25 @@ mod tests {
     fn runs_that_agree_in_whole_steps_are_no_evidence() {
         // A histogram in whole µs: five, five, five against six, six, six.
         let d = difference(&[5.0; 3], &[6.0; 3], 0.2, 0.95).unwrap();
-        assert_eq!((d.p, d.high), (1.0, 1e12));
+        assert!(d.p > 0.9 && d.low < 0.0 && d.high > 0.4, "{d:?}");
         let d = difference(&[5.0, 5.0, 5.001], &[6.0; 3], 0.2, 0.95).unwrap();
         assert!(d.p > 0.9, "{d:?}");
+        // Without a resolution, equal values have no variance to judge by.
+        let d = difference(&[5.0; 3], &[6.0; 3], 0.0, 0.95).unwrap();
+        assert_eq!((d.p, d.low, d.high), (1.0, -1.0, UNBOUNDED));
         assert!(difference(&[5.0; 2], &[6.0; 3], 0.0, 0.95).is_none());
         assert!(difference(&[5.0, 5.1, 0.0], &[6.0; 3], 0.0, 0.95).is_none());
+    }
+
+    #[test]
+    fn runs_that_agree_in_whole_steps_differ_from_runs_many_steps_away() {
+        // Five against fifty: a step is at most a fifth of each value.
+        let d = difference(&[5.0; 3], &[50.0; 3], 0.2, 0.95).unwrap();
+        assert!(d.p < 1e-4, "{d:?}");
+        // Half a step each side, and t(4) = 2.776 of √(2 · 0.2²/12/3).
+        let half = 0.2 + 2.776 * (2.0 * 0.04 / 36.0f64).sqrt();
+        assert!(((d.low + 1.0).ln() - 10.0f64.ln() + half).abs() < 1e-3, "{d:?}");
+        assert!(((d.high + 1.0).ln() - 10.0f64.ln() - half).abs() < 1e-3, "{d:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::between::{self, Difference, RUNS};
 use super::sample::{RunSample, Sample, over};
-use latlab_model::compare::{Aspect, Method, Options};
+use latlab_model::compare::{Aspect, Method, Options, UNBOUNDED};
 use latlab_stats::bootstrap::{Blocks, percentile_interval};
 use latlab_stats::extremal_index::Inflation;
 use latlab_stats::histogram::{Histogram, bucket_low};
@@ -239,7 +239,7 @@ fn intervals(pair: &Pair, all: &mut [(f64, Tested)]) {
         };
         let a = side(pair.a, pair.all_a, t.aspect.a);
         let (low, high) = of_ratio(a, side(pair.b, pair.all_b, t.aspect.b));
-        (t.aspect.low, t.aspect.high) = (low, high.min(1e12));
+        (t.aspect.low, t.aspect.high) = (low, high.min(UNBOUNDED));
         t.aspect.method = Method::OrderStatistics;
     }
 }
@@ -366,7 +366,7 @@ mod tests {
         let (a, b) = (side(9_990, 10, 1), side(9_910, 90, 1));
         let tested = aspects(&a, &b, &Options::default());
         let p99 = tested.iter().find(|t| t.aspect.quantile == Some(0.99)).unwrap();
-        assert_eq!(p99.aspect.high, 1e12);
+        assert_eq!(p99.aspect.high, UNBOUNDED);
         assert!((-0.5..0.1).contains(&p99.aspect.low), "{p99:?}");
     }
 }

@@ -7,7 +7,8 @@ use crate::doc::{Block, Column, Section, Table};
 use crate::messages;
 use crate::values::{change, figure};
 use latlab_model::compare::{
-    Aspect, CompareDetail, Contrast, Figures, MachineDifference, Method, Metric, Side, Verdict,
+    Aspect, CompareDetail, Contrast, Figures, MachineDifference, Method, Metric, Side, UNBOUNDED,
+    Verdict,
 };
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
@@ -205,7 +206,7 @@ fn decided(c: &Contrast, unit: Unit) -> String {
         let (before, after) = (value(a.a, a.is_rate, unit), value(a.b, a.is_rate, unit));
         format!("{} {before} → {after} ({}", aspect_name(a, unit), change(a.change))
     };
-    let full = |a: &Aspect| format!("{}, {} to {})", values(a), change(a.low), change(a.high));
+    let full = |a: &Aspect| format!("{}, {})", values(a), interval(a));
     let list = |v: Verdict| -> Vec<String> {
         c.aspects.iter().filter(|a| a.verdict == v).map(full).collect()
     };
@@ -239,6 +240,15 @@ fn decided(c: &Contrast, unit: Unit) -> String {
                 None => format!("{word}: too few values"),
             }
         }
+    }
+}
+
+/// Interval of a change; [`UNBOUNDED`] is no end.
+fn interval(a: &Aspect) -> String {
+    match (a.low > -1.0, a.high < UNBOUNDED) {
+        (_, true) => format!("{} to {}", change(a.low), change(a.high)),
+        (true, false) => format!("{} or more", change(a.low)),
+        (false, false) => "unbounded".into(),
     }
 }
 
@@ -335,13 +345,7 @@ fn metric(m: &Metric) -> Vec<Block> {
                 value(a.a, a.is_rate, m.unit),
                 value(a.b, a.is_rate, m.unit),
                 change(a.change),
-                if a.method == Method::None {
-                    "-".into()
-                } else if a.high >= 1e12 {
-                    "unbounded".into()
-                } else {
-                    format!("{} to {}", change(a.low), change(a.high))
-                },
+                if a.method == Method::None { "-".into() } else { interval(a) },
                 if a.method == Method::None { "-".into() } else { format!("{:.3}", a.p_adjusted) },
                 verdict_words(a.verdict).into(),
                 method_words(a.method).into(),
@@ -414,6 +418,29 @@ fn tail(i: usize, side: &Side, m: &Metric) -> Option<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_without_an_end_is_said_so() {
+        let of = |low: f64, high: f64| {
+            let aspect = Aspect {
+                quantile: Some(0.99),
+                a: 1e3,
+                b: 2e3,
+                change: 1.0,
+                low,
+                high,
+                ..Aspect::default()
+            };
+            let verdict = Verdict::Inconclusive;
+            sentence(&Contrast { verdict, aspects: vec![aspect], ..Contrast::default() }, Unit::Ns)
+        };
+        let start = "inconclusive: p99 1.00 µs → 2.00 µs (×2.00, ";
+        assert_eq!(of(0.5, 2.0), format!("{start}+50 % to ×3.00)"));
+        assert_eq!(of(0.5, UNBOUNDED), format!("{start}+50 % or more)"));
+        assert_eq!(of(-1.0, UNBOUNDED), format!("{start}unbounded)"));
+        // Of a run saved by an earlier version.
+        assert_eq!(of(-1.0, 1e12), format!("{start}unbounded)"));
+    }
 
     #[test]
     fn no_difference_of_a_rate_is_said_by_its_factor() {
