@@ -152,6 +152,9 @@ pub struct TaskStatus {
     pub deadline_is_period: bool,
     /// A later start is late, ns; 0: the deadline decides.
     pub start_limit_ns: u64,
+    /// From its intended time until now, of the oldest activation that is late, takes longer than a second and has not ended,
+    /// ns; 0: there is none.
+    pub overdue_ns: u64,
 }
 
 /// A capture on disk.

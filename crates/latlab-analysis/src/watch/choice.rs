@@ -30,6 +30,8 @@ pub struct Incident {
     pub job: Job,
     /// The part that is longest against its usual length.
     pub part: LatePart,
+    /// It has not ended.
+    pub is_open: bool,
 }
 
 impl Incident {
@@ -116,7 +118,15 @@ mod tests {
             by_event: false,
         };
         let late = Late::Response(Nanos(2_000_000));
-        Incident { label: "loop".into(), tid: Tid(7), late, period: Nanos(0), job, part }
+        Incident {
+            label: "loop".into(),
+            tid: Tid(7),
+            late,
+            period: Nanos(0),
+            job,
+            part,
+            is_open: false,
+        }
     }
 
     /// A fault of the task itself, 3 ms, in each look; in each also something that delays its start much more.

@@ -4,9 +4,9 @@
 //! when the next one begins. What ends after the horizon is told later, because not all events of its time were
 //! read yet.
 
-use crate::latency::activations::Job;
-use crate::latency::activations::from_capture::{Chosen, Known, Thread, threads};
+use crate::latency::activations::from_capture::{Chosen, Known, Thread, threads_to_the_end};
 use crate::latency::activations::release::regular;
+use crate::latency::activations::{Cut, Job};
 use crate::latency::capture::Capture;
 use crate::watch::counts::Gap;
 use latlab_model::event::EventKind;
@@ -46,6 +46,29 @@ pub struct Fresh {
     pub unresolved: bool,
     /// Times in it of which events are missing.
     pub gaps: Vec<Gap>,
+    /// Activations that have not ended at the horizon.
+    pub open: Vec<Open>,
+}
+
+/// An activation that has not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Open {
+    /// The thread.
+    pub tid: Tid,
+    /// Its name.
+    pub name: String,
+    /// Until the horizon, or the last event of the window before it.
+    pub job: Job,
+}
+
+impl Open {
+    fn of(thread: &Thread, horizon: TraceNs) -> Option<Self> {
+        let Cut { job, is_sure: true } = thread.cut? else { return None };
+        let (start, end) = (job.start.min(horizon), job.end.min(horizon));
+        let job = Job { start, end, ..job };
+        let is_begun = job.intended < horizon;
+        is_begun.then(|| Self { tid: thread.tid, name: thread.name.clone(), job })
+    }
 }
 
 impl Follow {
@@ -53,7 +76,9 @@ impl Follow {
     pub fn take(&mut self, window: &Capture, chosen: &Chosen, horizon: TraceNs) -> Fresh {
         let gaps = window.lost.iter().map(|lost| Gap { from: lost.from, to: lost.to }).collect();
         let mut fresh = Fresh { gaps, ..Fresh::default() };
-        let found = threads(window, chosen, &self.known);
+        let mut found = threads_to_the_end(window, chosen, &self.known);
+        fresh.open = found.iter().filter_map(|thread| Open::of(thread, horizon)).collect();
+        found.retain(|thread| !thread.jobs.is_empty());
         fresh.unresolved = ran(window, chosen).any(|tid| !found.iter().any(|t| t.tid == tid));
         for mut thread in found {
             let longest = thread.jobs.iter().map(Job::response).max();
@@ -174,6 +199,24 @@ mod tests {
         let events: Vec<Event> = whole.events.iter().filter(within).copied().collect();
         let covered_from = events.first().map_or(TraceNs(0), |e| e.time);
         Capture { events, covered_from, names: whole.names.clone(), ..whole.clone() }
+    }
+
+    /// What was recorded after the horizon is not complete.
+    #[test]
+    fn an_activation_is_open_until_the_horizon() {
+        let whole = capture();
+        let chosen = Chosen::Tids(vec![Tid(7)]);
+        let open = |horizon: u64| {
+            let mut follow = Follow::default();
+            let w = window(&whole, 100_000, 150_050);
+            follow.take(&w, &chosen, TraceNs(horizon * US)).open
+        };
+        let [own] = open(150_005).try_into().unwrap();
+        assert_eq!((own.tid, own.name.as_str()), (Tid(7), "loop"));
+        assert_eq!((own.job.intended.0, own.job.response()), (150_000 * US, Nanos(5 * US)));
+        assert_eq!(open(149_999), []);
+        let ended = window(&whole, 100_000, 150_106);
+        assert_eq!(Follow::default().take(&ended, &chosen, TraceNs(150_106 * US)).open, []);
     }
 
     #[test]

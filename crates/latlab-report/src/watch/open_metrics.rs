@@ -128,6 +128,11 @@ fn gauges(out: &mut String, status: &Status) {
     for t in status.tasks.iter().filter(|t| t.deadline_ns > 0) {
         sample(out, "latlab_deadline_seconds", &[("task", &t.task)], seconds(t.deadline_ns));
     }
+    let help = "Since the intended time, of the oldest activation that is late and has not ended.";
+    family(out, "overdue_seconds", "gauge", Some("seconds"), help);
+    for t in &status.tasks {
+        sample(out, "latlab_overdue_seconds", &[("task", &t.task)], seconds(t.overdue_ns));
+    }
     let level = match status.level {
         Level::All => 3,
         Level::Interrupts => 2,

@@ -62,6 +62,11 @@ fn summary(status: &Status) -> Vec<String> {
             mebibytes(status.disk_limit),
         ),
     ];
+    let overdue = status.tasks.iter().filter(|t| t.overdue_ns > 0);
+    lines.extend(overdue.map(|t| {
+        let age = format_ns(t.overdue_ns as f64);
+        format!("{}: an activation is late and has not ended after {age}.", t.task)
+    }));
     let notes = [
         (c.lost_events, "event", " of the watched tasks lost"),
         (c.not_captured, "late activation", " without a capture"),
@@ -203,6 +208,19 @@ mod tests {
         assert_eq!(begun(&task), "not running");
         let task = TaskStatus { start_limit_ns: 50_000, ..task };
         assert_eq!(limit(&task), "50.0 µs (start)");
+    }
+
+    #[test]
+    fn an_activation_that_has_not_ended_is_told() {
+        let task = |task: &str, overdue_ns| TaskStatus {
+            task: task.into(),
+            overdue_ns,
+            ..TaskStatus::default()
+        };
+        let tasks = vec![task("loop", 2_500_000_000), task("other", 0)];
+        let lines = summary(&Status { tasks, ..Status::default() });
+        let told: Vec<&String> = lines.iter().filter(|l| l.contains("has not ended")).collect();
+        assert_eq!(told, ["loop: an activation is late and has not ended after 2.50 s."]);
     }
 
     #[test]

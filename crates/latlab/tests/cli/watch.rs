@@ -89,11 +89,11 @@ fn mistakes_are_one_sentence_each() {
     }
 }
 
-/// 5 ms; the 500th job waits 2.2 s for another process.
+/// 5 ms; the 500th job waits for another process, which does what ANSWER says before it answers.
 const WAITING: &str = r#"
 use Time::HiRes qw(clock_gettime clock_nanosleep CLOCK_MONOTONIC TIMER_ABSTIME);
 pipe(my $qr, my $qw); pipe(my $ar, my $aw);
-if (!fork) { close $qw; $0 = "slow_answer"; sysread($qr, my $c, 1); select(undef, undef, undef, 2.2); syswrite($aw, "x"); exit }
+if (!fork) { close $qw; $0 = "slow_answer"; sysread($qr, my $c, 1); ANSWER; syswrite($aw, "x"); exit }
 close $qr; $0 = "waiting_loop";
 my $t = clock_gettime(CLOCK_MONOTONIC); my $k = 0;
 while (1) {
@@ -103,6 +103,54 @@ while (1) {
 }
 "#;
 
+fn waiting(answer: &str) -> Killed {
+    let program = WAITING.replace("ANSWER", answer);
+    let mut command = Command::new("chrt");
+    command.args(["-f", "50", "perl", "-e", &program]).stdin(Stdio::null()).stdout(Stdio::null());
+    let child = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    Killed(child)
+}
+
+/// A task that hangs: no activation of it ends, and that is told, captured, and in metrics and exit code.
+#[test]
+fn an_activation_that_never_ends_is_late() {
+    if !can_run() {
+        return skip("it takes root, tracefs, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    // It ends with the loop.
+    let _loop = waiting("sysread($qr, $c, 1) || exit");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let args = ["watch", "waiting_loop", "--deadline", "500ms", "--dir", path, "--budget", "100%"];
+    let mut watch = Killed(spawn(dir.path(), &[&args[..], &["-D", "9", "--json"]].concat()));
+    let overdue = "latlab_overdue_seconds{task=\"waiting_loop\"} ";
+    let metrics = wait_for("an overdue activation", Duration::from_millis(200), || {
+        let text = ask(dir.path(), "/metrics")?;
+        let seconds = text.lines().find_map(|l| l.strip_prefix(overdue)?.parse::<f64>().ok())?;
+        (seconds > 1.5).then_some(text)
+    });
+    check_metrics(&metrics);
+    let status = printed(&latlab(&["watch", "status", "--dir", path]));
+    assert!(status.contains("an activation is late and has not ended after"), "{status}");
+    let stdout = watch.0.stdout.take();
+    let stderr = watch.0.stderr.take();
+    let (mut state, mut text) = (String::new(), String::new());
+    stdout.unwrap().read_to_string(&mut state).unwrap();
+    stderr.unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(watch.0.wait().unwrap().code(), Some(2), "{text}");
+    let line = "waiting_loop: an activation of thread ";
+    assert_eq!(text.matches(line).count(), 1, "{text}");
+    assert!(text.contains(" (late above 500 ms)"), "{text}");
+    let state: Value = serde_json::from_str(&state).unwrap();
+    assert!(state["tasks"][0]["overdue_ns"].as_u64() >= Some(2_000_000_000), "{state:#}");
+    let (_, late) = counts(&state["total"]);
+    let own = |c: &Value| c["judged_ns"].as_u64() >= Some(500_000_000) && c["cause"] == "wait";
+    let captures = state["captures"].as_array().unwrap();
+    assert!(late == 0 && captures.len() == 1 && captures.iter().all(own), "{state:#}");
+}
+
 /// An activation that takes longer than two looks is counted and captured when it ends, with what it waited for.
 #[test]
 fn a_wait_over_several_looks_is_late() {
@@ -110,10 +158,7 @@ fn a_wait_over_several_looks_is_late() {
         return skip("it takes root, tracefs, perl, chrt and taskset");
     }
     let _alone = real_time();
-    let mut command = Command::new("chrt");
-    command.args(["-f", "50", "perl", "-e", WAITING]).stdin(Stdio::null()).stdout(Stdio::null());
-    let _loop = Killed(command.spawn().unwrap());
-    std::thread::sleep(Duration::from_millis(100));
+    let _loop = waiting("select(undef, undef, undef, 2.2)");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
     let args = ["watch", "waiting_loop", "--deadline", "1s", "--dir", path, "--budget", "100%"];

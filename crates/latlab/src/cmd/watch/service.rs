@@ -4,7 +4,7 @@ use super::alarm::Alarm;
 use super::recording::{Looked, Recording};
 use super::server::{Server, Shared};
 use super::store::Store;
-use super::tasks::{Place, Tasks};
+use super::tasks::{Overdue, Place, Tasks};
 use crate::cli::watch::Config;
 use crate::outcome::{Outcome, OwnHintExt};
 use crate::term;
@@ -12,10 +12,11 @@ use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::watch::budget::{Change, Controller};
 use latlab_analysis::watch::choice::{Choice, Incident};
 use latlab_analysis::watch::clocks::{Reading, passed};
-use latlab_analysis::watch::counts::{Gap, Periods, count, late_part, merge, usual};
+use latlab_analysis::watch::counts::{Gap, Periods, Usual, count, late_part, merge, usual};
+use latlab_analysis::watch::follow::Open;
 use latlab_analysis::watch::thinning::Limits;
 use latlab_model::latency::PeriodEstimate;
-use latlab_model::units::{CpuId, Nanos};
+use latlab_model::units::{CpuId, Nanos, format_ns};
 use latlab_model::watch::{Level, Slice, Status, TaskCounts};
 use latlab_sys::service::{Notifier, clocks, cpu_ns};
 use latlab_sys::tracefs::Tracefs;
@@ -41,6 +42,8 @@ const CHECK: Duration = Duration::from_secs(10);
 const CREDIT_NS: f64 = 3e9;
 /// Share of the available memory that is kept for captures, unless that is too little or more than they need.
 const MEMORY_SHARE: u64 = 256;
+/// Between two messages of a task that an activation has not ended.
+const TELL: Duration = Duration::from_secs(3_600);
 /// Captures of the state.
 const LATEST: usize = 20;
 /// Time constant of the shares of the state, s.
@@ -158,7 +161,7 @@ impl Service {
         self.second();
         let state = self.state();
         let is_late = |t: &TaskCounts| t.counts.late > 0 && self.tasks.has_limit(&t.task);
-        let late = state.total.tasks.iter().any(is_late);
+        let late = state.total.tasks.iter().any(is_late) || self.tasks.is_overdue();
         let outcome = match signal::stop_requested() {
             Some(signal) => Outcome::Stopped(signal),
             None => Outcome::Done.exceeded_if(late),
@@ -240,7 +243,46 @@ impl Service {
         for (thread, period) in looked.fresh.threads {
             late += self.take(&thread, period, &gaps, &mut incidents);
         }
+        let open: Vec<_> = looked.fresh.open.iter().map(|o| (o.tid, o.job.intended)).collect();
+        self.tasks.keep_overdue(&open);
+        for open in &looked.fresh.open {
+            incidents.extend(self.take_open(open));
+        }
         (late, incidents)
+    }
+
+    /// Takes an activation that has not ended, if it is late and takes longer than a look: others are counted at the next one.
+    /// The first time it may get a capture: its beginning may not be there any more when it ends.
+    fn take_open(&mut self, open: &Open) -> Option<Incident> {
+        let since = self.recording.since();
+        let Place { label, late, period_ns, known } = self.tasks.of(open.tid, &open.name)?;
+        let Open { tid, job, .. } = *open;
+        let (intended, age) = (job.intended, job.response());
+        if !late.is(&job) || u128::from(age.0) < LOOK.as_nanos() {
+            return None;
+        }
+        if known.overdue.insert(tid, Overdue { intended, age }).is_some() {
+            return None;
+        }
+        if known.told.is_none_or(|at| at.elapsed() >= TELL) {
+            known.told = Some(Instant::now());
+            log::warn!(
+                "{label}: an activation of thread {} has not ended after {} (late above {})",
+                tid.0,
+                format_ns(age.0 as f64),
+                format_ns(late.limit().0 as f64)
+            );
+        }
+        let period = Nanos(period_ns.unwrap_or(0));
+        let part = late_part(&job, late, self.usual(&label));
+        let is_covered = since.is_some_and(|since| intended >= since);
+        is_covered.then_some(Incident { label, tid, late, period, job, part, is_open: true })
+    }
+
+    /// The typical parts of a task's activations in this hour, or since the start.
+    fn usual(&self, label: &str) -> Usual {
+        let so_far = |s: &Slice| s.tasks.iter().find(|t| t.task == label).map(|t| usual(&t.counts));
+        so_far(&self.hour).or_else(|| so_far(&self.total)).unwrap_or_default()
     }
 
     /// Counts the activations of a thread.
@@ -258,8 +300,7 @@ impl Service {
         known.period = period.or(known.period);
         let last = thread.jobs.last().map(|j| j.intended.0);
         let before = last.and_then(|last| known.last.insert(thread.tid, last));
-        let so_far = |s: &Slice| s.tasks.iter().find(|t| t.task == label).map(|t| usual(&t.counts));
-        let usual = so_far(&self.hour).or_else(|| so_far(&self.total)).unwrap_or_default();
+        let usual = self.usual(&label);
         let periods = Periods { period_ns, last: before, gaps };
         let counts = count(&label, &thread.jobs, late, usual, periods);
         let slice = Slice { tasks: vec![counts], ..Slice::default() };
@@ -271,7 +312,15 @@ impl Service {
         incidents.extend(covered.map(|&job| {
             let part = late_part(&job, late, usual);
             let period = Nanos(period_ns.unwrap_or(0));
-            Incident { label: label.clone(), tid: thread.tid, late, period, job, part }
+            Incident {
+                label: label.clone(),
+                tid: thread.tid,
+                late,
+                period,
+                job,
+                part,
+                is_open: false,
+            }
         }));
         late_ones().count() as u64
     }

@@ -4,7 +4,7 @@ use crate::cli::watch::TaskConfig;
 use crate::cmd::why::target::Target;
 use latlab_analysis::latency::activations::Late;
 use latlab_model::latency::{PeriodEstimate, Release};
-use latlab_model::units::{Nanos, Tid};
+use latlab_model::units::{Nanos, Tid, TraceNs};
 use latlab_model::watch::TaskStatus;
 use latlab_report::values::counted;
 use std::collections::BTreeMap;
@@ -47,6 +47,19 @@ pub(super) struct Label {
     pub(super) period: Option<PeriodEstimate>,
     /// Intended time of the last activation of each thread.
     pub(super) last: BTreeMap<Tid, u64>,
+    /// Of each thread the activation that is late and has not ended.
+    pub(super) overdue: BTreeMap<Tid, Overdue>,
+    /// When such a one was told.
+    pub(super) told: Option<Instant>,
+}
+
+/// An activation that is late and has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Overdue {
+    /// When it was due.
+    pub(super) intended: TraceNs,
+    /// How long it takes until now.
+    pub(super) age: Nanos,
 }
 
 /// Where the activations of a thread are counted.
@@ -68,6 +81,7 @@ impl Entry {
         let changed = tids != self.tids;
         for label in self.labels.values_mut() {
             label.last.retain(|tid, _| tids.binary_search(tid).is_ok());
+            label.overdue.retain(|tid, _| tids.binary_search(tid).is_ok());
         }
         self.tids = tids;
         changed
@@ -149,6 +163,19 @@ impl Tasks {
         self.entries.iter().any(|e| e.config.late.is_some() && e.labels.contains_key(label))
     }
 
+    /// Forgets activations that were late and had not ended, but for these.
+    pub(super) fn keep_overdue(&mut self, open: &[(Tid, TraceNs)]) {
+        for label in self.entries.iter_mut().flat_map(|e| e.labels.values_mut()) {
+            label.overdue.retain(|tid, own| open.contains(&(*tid, own.intended)));
+        }
+    }
+
+    /// Whether an activation of an entry with a limit that the user set is late and has not ended.
+    pub(super) fn is_overdue(&self) -> bool {
+        let given = self.entries.iter().filter(|e| e.config.late.is_some());
+        given.flat_map(|e| e.labels.values()).any(|label| !label.overdue.is_empty())
+    }
+
     /// For the state.
     pub(super) fn status(&self) -> Vec<TaskStatus> {
         let mut all = Vec::new();
@@ -186,6 +213,7 @@ fn of_label(entry: &Entry, task: String, label: Label) -> TaskStatus {
         deadline_ns,
         deadline_is_period: entry.config.late.is_none(),
         start_limit_ns,
+        overdue_ns: label.overdue.values().map(|own| own.age.0).max().unwrap_or(0),
     }
 }
 

@@ -35,7 +35,10 @@ impl Service {
             Ok(taken) => taken,
             Err(error) => return log::warn!("a capture cannot be made: {error}"),
         };
-        self.pending.counters.not_captured = self.pending.counters.not_captured.saturating_sub(1);
+        // One that has not ended is counted when it ends.
+        let counted = u64::from(!incident.is_open);
+        let missed = &mut self.pending.counters.not_captured;
+        *missed = missed.saturating_sub(counted);
         let lead = taken.lead(incident, self.recording.known());
         let lead = lead.unwrap_or_else(|error| {
             log::warn!("a capture cannot be read: {error:#}");
