@@ -160,7 +160,7 @@ impl Stacks {
         if let Some((comm, pid)) = line.task {
             (cpu.comm, cpu.pid) = (comm.to_vec(), pid);
         }
-        cpu.now = line.time_ns.unwrap_or(cpu.now + 1).max(cpu.now);
+        cpu.now = line.time_ns.unwrap_or(cpu.now.saturating_add(1)).max(cpu.now);
         let depth = cpu.stack.len() as u64;
         match line.call {
             Call::Switch { comm, pid } => {

@@ -149,6 +149,21 @@ CPU:1 [LOST 337 EVENTS]
             bash-99      [000] .....  1234.567910: tracing_mark_write: hello = world
 ";
 
+    /// After a call of the longest duration there is no later time, and no CPU has a higher number.
+    #[test]
+    fn times_and_numbers_at_the_end_of_their_range_are_read() {
+        let graph = " 1) 18446744073709551.615 us |  f();\n 1)   |  g() {\n";
+        let file = parse(format!("# tracer: function_graph\n{graph}").as_bytes()).unwrap();
+        let mut events = file.events();
+        let mut last = 0;
+        while let Some(e) = events.next() {
+            last = e.time;
+        }
+        assert_eq!(last, u64::MAX);
+        let line = "  bash-99 [4294967295] ..... 1.000001: tracing_mark_write: x\n";
+        assert!(parse(line.as_bytes()).unwrap().events().next().is_some());
+    }
+
     /// The flags tell who wakes a task: the current one, or the interrupt or softirq that interrupts it.
     #[test]
     fn a_wake_up_by_an_interrupt_is_told_by_its_flags() {
