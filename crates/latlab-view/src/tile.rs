@@ -125,11 +125,11 @@ impl Density {
             self.bins[bin].count += u32::from(taken);
             let from = start.max(bin as u64 * width);
             let length = end.min((bin as u64 + 1) * width).saturating_sub(from);
-            self.taken += if taken { length } else { 0 };
+            self.taken = self.taken.saturating_add(if taken { length } else { 0 });
             // What is idle is named only where nothing else is.
             let weight = if taken { length.max(1) } else { 0 };
             match self.shares.iter().position(|s| s.0 == item.id) {
-                Some(n) => self.shares[n].2 += weight,
+                Some(n) => self.shares[n].2 = self.shares[n].2.saturating_add(weight),
                 None if self.shares.len() < 32 => self.shares.push((item.id, item.aux, weight)),
                 None => {}
             }

@@ -42,10 +42,10 @@ fn decide_window(window: &mut Window, throttled: bool) {
 
 /// Adds the times of a share to another one.
 fn join(known: &mut Share, more: &Share) {
-    known.ns += more.ns;
+    known.ns = known.ns.saturating_add(more.ns);
     known.times += more.times;
-    known.whole_ns += more.whole_ns;
-    known.not_compared_ns += more.not_compared_ns;
+    known.whole_ns = known.whole_ns.saturating_add(more.whole_ns);
+    known.not_compared_ns = known.not_compared_ns.saturating_add(more.not_compared_ns);
     known.silent_ns = known.silent_ns.max(more.silent_ns);
 }
 

@@ -29,7 +29,7 @@ pub fn window(
         let group = group_of(capture, lanes, budget, piece);
         if let Some(function) = piece.function {
             let calls = functions.entry((group.clone(), capture.names.get(function))).or_default();
-            calls.ns += piece.length().0;
+            calls.ns = calls.ns.saturating_add(piece.length().0);
             calls.calls += u32::from(piece.calls);
         }
         let at = shares.iter().position(|(g, _)| is_same(g, &group)).unwrap_or_else(|| {
@@ -39,7 +39,8 @@ pub fn window(
         let (share, longest) = &mut shares[at].1;
         add(share, longest, piece, lanes);
         let from = compared.map_or(piece.end, |t| t.clamp(piece.start, piece.end));
-        share.not_compared_ns += piece.end.since(from).0;
+        let not_compared = piece.end.since(from).0;
+        share.not_compared_ns = share.not_compared_ns.saturating_add(not_compared);
         if piece.length().0 == *longest && piece.task.tid.0 > 0 {
             let thread = capture.names.get(piece.task.name);
             if share.thread.as_deref() != Some(thread) {
@@ -63,7 +64,8 @@ pub fn window(
             if let Some(owner) = locks::owner(capture, lanes, budget, piece) {
                 for (who, ns) in locks::instead(capture, lanes, budget, piece, owner) {
                     let who = family(capture.names.get(who)).to_owned();
-                    *share.instead_ns.entry(who).or_default() += ns.0;
+                    let sum = share.instead_ns.entry(who).or_default();
+                    *sum = sum.saturating_add(ns.0);
                 }
             }
         }
@@ -107,8 +109,8 @@ pub fn window(
 
 fn add(share: &mut Share, longest: &mut u64, piece: &Piece, lanes: &Lanes) {
     let length = piece.length().0;
-    share.ns += length;
-    share.whole_ns += piece.whole.0;
+    share.ns = share.ns.saturating_add(length);
+    share.whole_ns = share.whole_ns.saturating_add(piece.whole.0);
     share.times += u32::from(piece.begins);
     if length >= *longest {
         *longest = length;

@@ -388,7 +388,7 @@ impl Index {
                 let item = c.runs.get(i);
                 let new = || Task { first: item.start, ..Task::default() };
                 let task = tasks.entry(item.id as i32).or_insert_with(new);
-                task.ran_ns += item.end - item.start;
+                task.ran_ns = task.ran_ns.saturating_add(item.end - item.start);
                 task.runs += 1;
                 task.first = task.first.min(item.start);
             }

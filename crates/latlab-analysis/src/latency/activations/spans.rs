@@ -260,12 +260,17 @@ struct States {
     prio: i32,
 }
 
+fn add(sums: &mut [u64; 3], doing: Doing, time: Nanos) {
+    let sum = &mut sums[doing as usize];
+    *sum = sum.saturating_add(time.0);
+}
+
 impl States {
     fn push(&mut self, time: TraceNs, doing: Doing) {
         let sums = match (self.at.last(), self.sums.last()) {
             (Some(&(since, before)), Some(sums)) => {
                 let mut sums = *sums;
-                sums[before as usize] += time.since(since).0;
+                add(&mut sums, before, time.since(since));
                 sums
             }
             _ => [0; 3],
@@ -278,7 +283,7 @@ impl States {
     fn until(&self, time: TraceNs) -> Option<[u64; 3]> {
         let i = self.at.partition_point(|s| s.0 <= time).checked_sub(1)?;
         let mut sums = self.sums[i];
-        sums[self.at[i].1 as usize] += time.since(self.at[i].0).0;
+        add(&mut sums, self.at[i].1, time.since(self.at[i].0));
         Some(sums)
     }
 

@@ -13,14 +13,15 @@ pub(super) fn longest<'a>(window: &'a Window, groups: &[Group]) -> Option<&'a Sh
 /// Who had the CPU for more than a quarter of the time, the longest first.
 pub(super) fn top_instead(shares: &[(usize, &Share, f64)]) -> Vec<String> {
     let mut sum: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut waited = 0;
+    let mut waited = 0u64;
     for (_, share, _) in shares {
-        waited += share.ns;
+        waited = waited.saturating_add(share.ns);
         for (who, ns) in &share.instead_ns {
-            *sum.entry(who).or_default() += ns;
+            let own = sum.entry(who).or_default();
+            *own = own.saturating_add(*ns);
         }
     }
-    let mut top: Vec<(&str, u64)> = sum.into_iter().filter(|(_, ns)| *ns * 4 > waited).collect();
+    let mut top: Vec<(&str, u64)> = sum.into_iter().filter(|(_, ns)| *ns > waited / 4).collect();
     top.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     top.into_iter().map(|(who, _)| who.to_owned()).collect()
 }
@@ -73,4 +74,22 @@ pub(super) fn typical(shares: &[(usize, &Share, f64)]) -> Option<usize> {
     let mut order: Vec<(usize, f64)> = shares.iter().map(|s| (s.0, s.2)).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     order.get(order.len() / 2).map(|s| s.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times of a damaged trace reach the end of their range.
+    #[test]
+    fn who_ran_longest_is_told_of_times_of_any_length() {
+        let ran = |ns: u64| {
+            let instead_ns = [("long".to_owned(), ns), ("short".to_owned(), ns / 5)].into();
+            Share { ns, instead_ns, ..Share::default() }
+        };
+        for ns in [100, u64::MAX / 2] {
+            let share = ran(ns);
+            assert_eq!(top_instead(&[(0, &share, 1.0), (1, &share, 1.0)]), ["long"], "{ns}");
+        }
+    }
 }

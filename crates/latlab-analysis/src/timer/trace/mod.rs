@@ -139,8 +139,9 @@ impl Analyzer {
             *exit = Some(time);
         }
         if irq.mark.timer {
-            cpu.interrupt_ns += length.0;
-            cpu.tick_ns += if irq.mark.tick { length.0 } else { 0 };
+            cpu.interrupt_ns = cpu.interrupt_ns.saturating_add(length.0);
+            let of_tick = if irq.mark.tick { length.0 } else { 0 };
+            cpu.tick_ns = cpu.tick_ns.saturating_add(of_tick);
         }
         let account = self.irqs.entry((key.irq, key.name)).or_default();
         account.cost.add(length, irq.start);
@@ -162,7 +163,7 @@ impl Analyzer {
         let Some((_, at, _)) = cpu.softirq.take().filter(|(open, ..)| *open == vec) else { return };
         let length = between(at, time);
         if vec == TIMER_SOFTIRQ || vec == HRTIMER_SOFTIRQ {
-            cpu.softirq_ns += length.0;
+            cpu.softirq_ns = cpu.softirq_ns.saturating_add(length.0);
             let (number, base) = (cpu.on.id.0, self.first.unwrap_or_default());
             // The end of the chains that ended in it.
             for (_, chain) in self.timers.chains.iter_mut().rev().take(8) {
