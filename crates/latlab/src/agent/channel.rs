@@ -14,6 +14,8 @@ use std::time::Duration;
 /// How often and how long we look for the port while drivers come up.
 const POLLS_MAX: u32 = 500;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// For a console to print what is in the log.
+const LOG_TIME: Duration = Duration::from_secs(600);
 /// What goes through a log of 16 MiB (with base64, marks and times) before anything is overwritten.
 const LOG_MAX: usize = 8 << 20;
 
@@ -99,12 +101,21 @@ impl Channel {
         }
     }
 
-    /// Lets the last bytes leave before the machine is turned off.
+    /// Waits until the host ends the machine, which it does when it has read the exit code, or has gone.
+    ///
+    /// What was written to a port waits in its queue while the host is busy with files, and is lost when the machine is
+    /// turned off. A time to wait would be none in virtual time, which goes on when nothing runs.
     pub fn drain(&self) {
-        // The host ends the machine as soon as it has read the exit code. A log is printed by a
-        // thread of the kernel, as fast as the port takes it.
-        let patience = if self.is_live() { 1 } else { 600 };
-        std::thread::sleep(Duration::from_secs(patience));
+        match self {
+            Self::Port { out, .. } => {
+                let Ok(mut port) = out.lock() else { return };
+                // What the host still says is for a command that has ended. Without a host a port reads as ended.
+                let mut buffer = [0; 512];
+                while matches!(port.read(&mut buffer), Ok(1..)) {}
+            }
+            // A log is printed by a thread of the kernel, as fast as its console takes it.
+            Self::Log(_) => std::thread::sleep(LOG_TIME),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Ignored by default because they need QEMU, fetched kernels and board builds;
 //! `make test` prepares all three and runs them (scripts/test.d/60-vm.sh).
 
-use crate::common::{in_machine as latlab, printed, said, signal, wait_for};
+use crate::common::{in_machine as latlab, printed, said, shim, signal, wait_for};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -71,6 +71,21 @@ fn armv7_in_128_mib_brings_back_output_files_and_exit_code() {
 #[ignore = "boots a virtual machine"]
 fn x86_64_in_128_mib_brings_back_output_files_and_exit_code() {
     output_files_and_exit_code("x86_64-rt,mem=128M");
+}
+
+/// Virtual time goes on while a slow disk syncs what arrived: the machine is not turned off before the rest is here.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn files_of_a_machine_in_virtual_time_arrive_on_a_slow_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(shim) = shim(dir.path(), "slow_sync.c") else { return };
+    let script = "for i in 1 2 3 4 5; do head -c 3000000 /dev/zero >$i; done";
+    let args = ["vm", "run", "armv7-rt,icount=0", "--", "sh", "-c", script];
+    let output = latlab(dir.path(), &args).env("LD_PRELOAD", shim).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    for i in 1..=5 {
+        assert_eq!(fs::metadata(dir.path().join(i.to_string())).unwrap().len(), 3_000_000);
+    }
 }
 
 /// One boot in virtual time: the wake-up run, by all levels, that `--out r` left in the directory.
