@@ -30,7 +30,7 @@ fn causes_of_one_machine_are_those_of_another_one() {
     let dir = tempfile::tempdir().unwrap();
     let faults = ["hardirq:us=400,every=41.3ms,jitter=20", "fifo:us=280,every=47.3ms,jitter=20"];
     let [a, b] = faults;
-    let why = ["latlab", "why", "-q", "-i1000", "--limit", "130us", "-D20", "--out", "r"];
+    let why = ["latlab", "why", "-q", "-i1000", "--limit", "200us", "-D20", "--out", "r"];
     let command = ["vm", "run", "armv7-rt,icount=0", "--fault", a, "--fault", b, "--"];
     let output = run(dir.path(), &[&command[..], &why, &["--captures", "30"]].concat());
     assert!(dir.path().join("r/run.json").exists(), "{}", said(&output));
