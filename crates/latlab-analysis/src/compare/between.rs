@@ -30,7 +30,8 @@ pub struct Difference {
 /// Compares positive values of runs, one each. `step` is the resolution of a value as a share of it:
 /// whole steps that all runs of a side share are no agreement, so the interval reaches half a step
 /// further for each side, and values of a side vary at least as those within one step do (step²/12).
-/// Without a step, values that agree say nothing of how runs vary, and the interval has no ends. `None` with fewer than [`RUNS`] runs a side or a value that is not above zero.
+/// Without a step, values that agree say nothing of how runs vary, and the interval has no ends.
+/// `None` with fewer than [`RUNS`] runs a side or a value that is not above zero.
 pub fn difference(a: &[f64], b: &[f64], step: f64, confidence: f64) -> Option<Difference> {
     let enough = a.len() >= RUNS && b.len() >= RUNS;
     if !enough || a.iter().chain(b).any(|v| !v.is_finite() || *v <= 0.0) {

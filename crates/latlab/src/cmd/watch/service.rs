@@ -243,8 +243,7 @@ impl Service {
         for (thread, period) in looked.fresh.threads {
             late += self.take(&thread, period, &gaps, &mut incidents);
         }
-        let open: Vec<_> = looked.fresh.open.iter().map(|o| (o.tid, o.job.intended)).collect();
-        self.tasks.keep_overdue(&open);
+        self.tasks.keep_overdue(&looked.fresh.open);
         for open in &looked.fresh.open {
             incidents.extend(self.take_open(open));
         }

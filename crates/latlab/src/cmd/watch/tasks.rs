@@ -3,6 +3,7 @@
 use crate::cli::watch::TaskConfig;
 use crate::cmd::why::target::Target;
 use latlab_analysis::latency::activations::Late;
+use latlab_analysis::watch::follow::Open;
 use latlab_model::latency::{PeriodEstimate, Release};
 use latlab_model::units::{Nanos, Tid, TraceNs};
 use latlab_model::watch::TaskStatus;
@@ -164,9 +165,12 @@ impl Tasks {
     }
 
     /// Forgets activations that were late and had not ended, but for these.
-    pub(super) fn keep_overdue(&mut self, open: &[(Tid, TraceNs)]) {
+    pub(super) fn keep_overdue(&mut self, open: &[Open]) {
+        let is_open = |tid: Tid, own: Overdue| {
+            open.iter().any(|o| (o.tid, o.job.intended) == (tid, own.intended))
+        };
         for label in self.entries.iter_mut().flat_map(|e| e.labels.values_mut()) {
-            label.overdue.retain(|tid, own| open.contains(&(*tid, own.intended)));
+            label.overdue.retain(|tid, own| is_open(*tid, *own));
         }
     }
 
