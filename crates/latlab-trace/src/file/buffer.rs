@@ -5,7 +5,7 @@ use crate::format::Field;
 use crate::{Diagnostics, Endian};
 
 /// No machine has more; a larger number is damage.
-pub(super) const MAX_CPUS: u32 = 1 << 16;
+pub(crate) const MAX_CPUS: u32 = 1 << 16;
 
 /// How a ring-buffer page is laid out, from `header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,8 @@ mod trace_file;
 mod v6;
 mod v7;
 
+#[cfg(feature = "text")]
+pub(crate) use buffer::MAX_CPUS;
 pub use buffer::{Buffer, CpuData, PageLayout};
 pub(crate) use memory::AHEAD_MAX;
 pub use memory::DEFAULT_MEMORY;

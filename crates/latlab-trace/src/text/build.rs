@@ -276,7 +276,7 @@ impl TraceBuilder {
             cpus.push(CpuData { cpu, offset, size: pages.full.len() as u64 });
             data.extend_from_slice(&pages.full);
         }
-        let highest = cpus.iter().map(|c| c.cpu + 1).max().unwrap_or(0);
+        let highest = cpus.iter().map(|c| c.cpu.saturating_add(1)).max().unwrap_or(0);
         TraceFile {
             memory: Memory::new(DEFAULT_MEMORY),
             data: Cow::Owned(data),

@@ -12,7 +12,8 @@
 //! events get times that keep each CPU's order and every duration.
 
 use super::build::TraceBuilder;
-use super::line::{Head, time_ns};
+use super::line::{Head, cpu, time_ns};
+use std::collections::BTreeMap;
 
 /// What the right column says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +96,7 @@ impl<'l> Line<'l> {
     pub fn parse(line: &'l [u8]) -> Option<Self> {
         let close = memchr::memchr(b')', line)?;
         let start = line[..close].iter().rposition(|b| !b.is_ascii_digit()).map_or(0, |n| n + 1);
-        let cpu = std::str::from_utf8(&line[start..close]).ok()?.parse().ok()?;
+        let cpu = cpu(&line[start..close])?;
         let before = line[..start].trim_ascii();
         let before = before.strip_suffix(b"|").unwrap_or(before).trim_ascii();
         let time_ns = if before.is_empty() { None } else { Some(time_ns(before)?) };
@@ -142,21 +143,15 @@ struct Cpu {
 
 /// The calls that are open, by CPU.
 #[derive(Debug, Default)]
-pub(super) struct Stacks(Vec<Cpu>);
+pub(super) struct Stacks(BTreeMap<u32, Cpu>);
 
 /// Deeper calls than any kernel's stack allows are not followed.
 const MAX_DEPTH: usize = 512;
 
 impl Stacks {
     pub fn line(&mut self, line: &Line<'_>, builder: &mut TraceBuilder) {
-        let at = match self.0.iter().position(|c| c.number == line.cpu) {
-            Some(at) => at,
-            None => {
-                self.0.push(Cpu { number: line.cpu, ..Cpu::default() });
-                self.0.len() - 1
-            }
-        };
-        let cpu = &mut self.0[at];
+        let cpu = self.0.entry(line.cpu);
+        let cpu = cpu.or_insert_with(|| Cpu { number: line.cpu, ..Cpu::default() });
         if let Some((comm, pid)) = line.task {
             (cpu.comm, cpu.pid) = (comm.to_vec(), pid);
         }

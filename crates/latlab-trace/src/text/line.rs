@@ -9,6 +9,11 @@
 //! ```
 
 use crate::events::Common;
+use crate::file::MAX_CPUS;
+
+/// Bytes of a line in which its columns before the event's name lie: without an end, each bracket of a long
+/// line of brackets would be followed to the end of the line.
+const HEAD_MAX: usize = 512;
 
 /// Which of the two kinds of line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +40,16 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
 }
 
+/// The number of a CPU.
+pub(super) fn cpu(text: &[u8]) -> Option<u32> {
+    number(text).filter(|cpu| *cpu < MAX_CPUS)
+}
+
+/// The part in which the columns before the event's name are searched.
+fn head_of(line: &[u8]) -> &[u8] {
+    &line[..line.len().min(HEAD_MAX)]
+}
+
 impl<'l> Head<'l> {
     pub fn parse(line: &'l [u8], style: Style) -> Option<Self> {
         match style {
@@ -45,12 +60,11 @@ impl<'l> Head<'l> {
 
     /// The last ` [NNN] ` before the time: names of tasks may hold brackets.
     fn event(line: &'l [u8]) -> Option<Self> {
-        let mut from = 0;
-        while let Some(at) = memchr::memchr(b'[', &line[from..]).map(|n| n + from) {
-            from = at + 1;
-            let close = memchr::memchr(b']', &line[at..]).map(|n| n + at)?;
-            let Some(cpu) = number::<u32>(&line[at + 1..close]) else { continue };
-            let Some((comm, pid)) = task(&line[..at]) else { continue };
+        let head = head_of(line);
+        for at in memchr::memchr_iter(b'[', head) {
+            let close = memchr::memchr(b']', &head[at..]).map(|n| n + at)?;
+            let Some(cpu) = cpu(&head[at + 1..close]) else { continue };
+            let Some((comm, pid)) = task(&head[..at]) else { continue };
             let Some((flags, time_ns, rest)) = flags_and_time(&line[close + 1..]) else { continue };
             let (flags, preempt) = parse_flags(flags);
             return Some(Self { comm, pid, cpu, flags, preempt, time_ns, rest });
@@ -61,7 +75,7 @@ impl<'l> Head<'l> {
     /// `comm-pid  CPUflags  time: `.
     fn latency(line: &'l [u8]) -> Option<Self> {
         let line_ = line.trim_ascii_start();
-        let colon = line_.windows(2).position(|w| w == b": ")?;
+        let colon = head_of(line_).windows(2).position(|w| w == b": ")?;
         let head = &line_[..colon];
         let mut words = head.split(|b| *b == b' ').filter(|w| !w.is_empty()).rev();
         let mut time = words.next()?;
@@ -73,7 +87,7 @@ impl<'l> Head<'l> {
         let time_ns = time_ns(&time[..time.len() - marks])?;
         let flags = words.next()?;
         let digits = flags.iter().take_while(|b| b.is_ascii_digit()).count();
-        let cpu = number(&flags[..digits])?;
+        let cpu = cpu(&flags[..digits])?;
         let flags = &flags[digits..];
         if flags.len() < 4 || flags.len() > 7 {
             return None;
@@ -107,7 +121,8 @@ fn task(text: &[u8]) -> Option<(&[u8], i32)> {
 
 /// ` d..2.  1234.567890: rest`, the flags may be absent.
 fn flags_and_time(text: &[u8]) -> Option<(&[u8], u64, &[u8])> {
-    let colon = text
+    let head = head_of(text);
+    let colon = head
         .windows(2)
         .position(|w| w == b": ")
         .or_else(|| text.ends_with(b":").then(|| text.len() - 1))?;
@@ -167,7 +182,7 @@ fn parse_flags(text: &[u8]) -> (u8, u8) {
 pub(super) fn lost(line: &[u8]) -> Option<(u32, u64)> {
     let rest = line.trim_ascii().strip_prefix(b"CPU:")?;
     let open = memchr::memchr(b'[', rest)?;
-    let cpu = number(&rest[..open])?;
+    let cpu = cpu(&rest[..open])?;
     let inner = rest[open + 1..].strip_suffix(b"]")?;
     if !inner.windows(6).any(|w| w == b"EVENTS") {
         return None;

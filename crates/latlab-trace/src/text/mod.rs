@@ -19,6 +19,7 @@ pub use longest::LongestLatency;
 
 use crate::{TraceError, TraceFile};
 use line::{Head, Style};
+use std::collections::BTreeMap;
 
 /// More bytes of text than this are not looked at to tell what it is.
 const PROBE: usize = 1 << 16;
@@ -65,7 +66,7 @@ struct Reader {
     understood: u64,
     strange: u64,
     /// Events lost, by CPU, before its next event.
-    lost: Vec<(u32, u64)>,
+    lost: BTreeMap<u32, u64>,
     graph: graph::Stacks,
     longest: Option<LongestLatency>,
 }
@@ -86,7 +87,9 @@ impl Reader {
             return;
         }
         if let Some((cpu, count)) = line::lost(line) {
-            self.lost.push((cpu, count));
+            let add =
+                |n: &mut u64| *n = if *n == 0 || count == 0 { 0 } else { n.saturating_add(count) };
+            self.lost.entry(cpu).and_modify(add).or_insert(count);
             return;
         }
         // Lines of a stack trace belong to the event before them.
@@ -111,8 +114,7 @@ impl Reader {
     }
 
     fn event(&mut self, head: &Head<'_>) {
-        let lost = self.lost.iter().position(|(cpu, _)| *cpu == head.cpu);
-        let lost = lost.map(|at| self.lost.swap_remove(at).1);
+        let lost = self.lost.remove(&head.cpu);
         if let Some((name, text)) = longest::scheduler(head) {
             return self.builder.event(head, lost, name, &text);
         }
@@ -135,6 +137,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Missed;
     use crate::events::{Decoder, Typed};
 
     const TRACE: &str = "\
@@ -149,9 +152,18 @@ CPU:1 [LOST 337 EVENTS]
             bash-99      [000] .....  1234.567910: tracing_mark_write: hello = world
 ";
 
-    /// After a call of the longest duration there is no later time, and no CPU has a higher number.
+    /// Of each event, what was lost before it.
+    fn missed(file: &TraceFile<'_>) -> Vec<Missed> {
+        let (mut events, mut missed) = (file.events(), Vec::new());
+        while let Some(e) = events.next() {
+            missed.push(e.missed);
+        }
+        missed
+    }
+
+    /// After a call of the longest duration there is no later time.
     #[test]
-    fn times_and_numbers_at_the_end_of_their_range_are_read() {
+    fn times_at_the_end_of_their_range_are_read() {
         let graph = " 1) 18446744073709551.615 us |  f();\n 1)   |  g() {\n";
         let file = parse(format!("# tracer: function_graph\n{graph}").as_bytes()).unwrap();
         let mut events = file.events();
@@ -160,8 +172,42 @@ CPU:1 [LOST 337 EVENTS]
             last = e.time;
         }
         assert_eq!(last, u64::MAX);
-        let line = "  bash-99 [4294967295] ..... 1.000001: tracing_mark_write: x\n";
-        assert!(parse(line.as_bytes()).unwrap().events().next().is_some());
+    }
+
+    #[test]
+    fn a_cpu_that_no_machine_has_is_damage() {
+        let line = |cpu: u32| format!("  bash-99 [{cpu}] ..... 1.000001: tracing_mark_write: x\n");
+        assert_eq!(parse(line(65_535).as_bytes()).unwrap().cpu_count, 65_536);
+        for cpu in [65_536, u32::MAX] {
+            assert!(matches!(parse(line(cpu).as_bytes()), Err(TraceError::NotATrace)), "{cpu}");
+        }
+    }
+
+    /// Each of these takes minutes where a line or the lost events are searched again and again.
+    #[test]
+    fn the_time_that_a_text_takes_grows_with_its_size() {
+        let lost = "CPU:1 [LOST 3 EVENTS]\n".repeat(200_000);
+        let lost = format!("{TRACE}{lost}{}", TRACE.repeat(49_999));
+        let trace = parse(lost.as_bytes()).unwrap();
+        assert_eq!(missed(&trace).len(), 200_000);
+        for part in ["[", "a-1 [0] ", "a-1 [0] 1.0 ", ": ", "us ", "CPU:1 [", "|", "("] {
+            let text = format!("{TRACE}{}]\n{TRACE}", part.repeat(1_000_000));
+            assert_eq!(missed(&parse(text.as_bytes()).unwrap()).len(), 8, "{part:?}");
+        }
+    }
+
+    /// How many are lost is not known when a part of them was not counted.
+    #[test]
+    fn events_lost_twice_before_an_event_are_added() {
+        let line = "  bash-99 [001] ..... 1.000001: tracing_mark_write: x\n";
+        for (second, sum) in
+            [("LOST 5 EVENTS", Missed::Count(8)), ("EVENTS DROPPED", Missed::Unknown)]
+        {
+            let text = format!("{line}CPU:1 [LOST 3 EVENTS]\nCPU:1 [{second}]\n{line}{line}");
+            let trace = parse(text.as_bytes()).unwrap();
+            let missed = missed(&trace);
+            assert_eq!(missed, [Missed::No, sum, Missed::No]);
+        }
     }
 
     /// The flags tell who wakes a task: the current one, or the interrupt or softirq that interrupts it.
