@@ -26,7 +26,7 @@ use latlab_stats::pareto_tail::fit_tail;
 use latlab_stats::quantile::median;
 use latlab_stats::rank::holm;
 use latlab_stats::total::Total as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Probabilities at which return levels are given.
 const LEVELS: [f64; 3] = [1e-5, 1e-6, 1e-7];
@@ -176,12 +176,13 @@ pub fn compare(subjects: &[Subject], options: &Options) -> CompareDetail {
         strides: subjects.iter().enumerate().filter_map(|(i, s)| s.strides(i)).collect(),
         ..CompareDetail::default()
     };
-    let mut all: Vec<Vec<Found>> = subjects.iter().map(|s| found(s, &mut detail.skipped)).collect();
-    let Some((base, others)) = all.split_first_mut() else { return detail };
+    let all: Vec<Vec<Found>> = subjects.iter().map(|s| found(s, &mut detail.skipped)).collect();
+    let Some((base, others)) = all.split_first() else { return detail };
+    let lookups: Vec<Lookup<'_>> = others.iter().map(|o| Lookup::new(o)).collect();
     let mut rows: Vec<Vec<Option<usize>>> = Vec::new();
     for (i, f) in base.iter().enumerate() {
         let mut row = vec![Some(i)];
-        row.extend(others.iter().map(|o| matching(f, o, &mut detail.skipped)));
+        row.extend(lookups.iter().map(|o| o.matching(f, &mut detail.skipped)));
         if row.iter().flatten().count() > 1 {
             rows.push(row);
         }
@@ -408,54 +409,70 @@ fn values((_, part, at): &(&Source, &Part, (usize, usize))) -> Vec<f64> {
     }
 }
 
-/// The metric of `others` that is `f`: the same name and parameters, or the only one of that name whose
-/// parameters do not contradict.
-fn matching(f: &Found, others: &[Found], skipped: &mut Vec<Skipped>) -> Option<usize> {
-    let named: Vec<usize> = (0..others.len()).filter(|&i| others[i].name == f.name).collect();
-    if named.is_empty() {
-        return None;
-    }
-    let same_unit: Vec<usize> =
-        named.iter().copied().filter(|&i| others[i].unit == f.unit).collect();
-    if same_unit.is_empty() {
-        skipped.push(Skipped {
-            metric: label(f),
-            reason: units(Note::new("compare.units"), f.unit, others[named[0]].unit),
-        });
-        return None;
-    }
-    if let Some(exact) = same_unit.iter().copied().find(|&i| others[i].key == f.key) {
-        return Some(exact);
-    }
-    let agrees = |i: &usize| {
-        let o = &others[*i];
-        let same_part = o.key.0 == f.key.0 || o.key.0.is_empty() || f.key.0.is_empty();
-        same_part
-            && f.params
-                .iter()
-                .all(|(k, v)| o.params.get(k).is_none_or(|w| v.to_string() == w.to_string()))
-    };
-    let mut fitting: Vec<usize> = same_unit.iter().copied().filter(agrees).collect();
-    // The least further parameters first: the total before one thread's share of it.
-    fitting.sort_by_key(|&i| {
-        let o = &others[i].params;
-        o.keys().filter(|k| !f.params.contains_key(*k)).count()
-            + f.params.keys().filter(|k| !o.contains_key(*k)).count()
-    });
-    match fitting.first() {
-        Some(&i) => {
-            let away = |x: &Found, y: &Found| {
-                x.params.contains_key("thread") != y.params.contains_key("thread")
-            };
-            (!away(f, &others[i])).then_some(i)
+/// With more metrics of one name than this, only the same parameters are the same metric.
+const NAMED_MAX: usize = 256;
+
+/// The metrics of a subject by name, and by all that makes two of them the same.
+struct Lookup<'a> {
+    found: &'a [Found],
+    by_name: HashMap<&'a str, Vec<&'a Found>>,
+    by_key: HashMap<&'a Key, usize>,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(found: &'a [Found]) -> Self {
+        let mut by_name: HashMap<&str, Vec<&Found>> = HashMap::new();
+        for f in found {
+            by_name.entry(&f.name).or_default().push(f);
         }
-        None => {
+        let by_key = found.iter().enumerate().map(|(i, f)| (&f.key, i)).collect();
+        Self { found, by_name, by_key }
+    }
+
+    /// Where the metric is that is `f`: of the same name and parameters, or the only one of that name whose
+    /// parameters do not contradict.
+    fn matching(&self, f: &Found, skipped: &mut Vec<Skipped>) -> Option<usize> {
+        let named = self.by_name.get(f.name.as_str())?;
+        if let Some(&exact) = self.by_key.get(&f.key).filter(|i| self.found[**i].unit == f.unit) {
+            return Some(exact);
+        }
+        let few = &named[..named.len().min(NAMED_MAX)];
+        let same_unit: Vec<&Found> = few.iter().copied().filter(|o| o.unit == f.unit).collect();
+        if same_unit.is_empty() {
             skipped.push(Skipped {
                 metric: label(f),
-                reason: Note::new("compare.parameters")
-                    .value("other", label(&others[same_unit[0]])),
+                reason: units(Note::new("compare.units"), f.unit, named[0].unit),
             });
-            None
+            return None;
+        }
+        let further = |o: &&Found| {
+            o.params.keys().filter(|k| !f.params.contains_key(*k)).count()
+                + f.params.keys().filter(|k| !o.params.contains_key(*k)).count()
+        };
+        // The least further parameters first: the total before one thread's share of it.
+        let fitting = same_unit.iter().copied().filter(|o| agrees(f, o)).min_by_key(further);
+        match fitting.filter(|_| named.len() <= NAMED_MAX) {
+            Some(o) => {
+                let one_thread = |x: &Found| x.params.contains_key("thread");
+                let at = self.by_key.get(&o.key).copied();
+                at.filter(|_| one_thread(f) == one_thread(o))
+            }
+            None => {
+                skipped.push(Skipped {
+                    metric: label(f),
+                    reason: Note::new("compare.parameters").value("other", label(same_unit[0])),
+                });
+                None
+            }
         }
     }
+}
+
+/// Whether neither parts nor parameters of two metrics contradict each other.
+fn agrees(f: &Found, o: &Found) -> bool {
+    let same_part = o.key.0 == f.key.0 || o.key.0.is_empty() || f.key.0.is_empty();
+    same_part
+        && f.params
+            .iter()
+            .all(|(k, v)| o.params.get(k).is_none_or(|w| v.to_string() == w.to_string()))
 }

@@ -79,6 +79,29 @@ fn metrics_meet_by_name_and_units_must_agree() {
     assert_eq!(d.verdict(), Verdict::Worse);
 }
 
+/// A parameter that only one side has contradicts nothing, unless there are many of that name. With a search through
+/// all for each, the larger comparison takes minutes.
+#[test]
+fn metrics_of_one_name_meet_by_their_parameters() {
+    let rows = |n: i64, more: &[(&str, i64)]| {
+        let one = |procs: i64| {
+            let params = [("procs", procs)].into_iter().chain(more.iter().copied());
+            let mut r = record("ctx.ring", Unit::Ns, &[5.0, 6.0, 7.0]);
+            r.params = params.map(|(k, v)| (k.to_owned(), v.into())).collect();
+            r
+        };
+        run((0..n).map(one).collect())
+    };
+    let metrics = |n: i64, more: &[(&str, i64)]| {
+        let d = compare(&[rows(n, &[]), rows(n, more)], &Options::default());
+        (d.metrics.len(), d.skipped.len())
+    };
+    assert_eq!(metrics(3, &[]), (3, 0));
+    assert_eq!(metrics(3, &[("size", 64)]), (3, 0));
+    assert_eq!(metrics(20_000, &[]), (20_000, 0));
+    assert_eq!(metrics(300, &[("size", 64)]), (0, 300));
+}
+
 #[test]
 fn a_published_machine_has_figures_and_no_spread() {
     let reference = latlab_model::reference::find("beaglebone-black-2015").unwrap();

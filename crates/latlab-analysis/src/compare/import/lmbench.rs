@@ -10,7 +10,7 @@ use latlab_model::finding::Note;
 use latlab_model::record::{Param, Record, Unit};
 use latlab_model::run::Part;
 use latlab_stats::histogram::Summary;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What lmbench writes, our record, factor.
 const KNOWN: &[(&str, &str, f64)] = &[
@@ -56,7 +56,7 @@ const VALUE_MAX: f64 = 1e15;
 
 /// The file, or `None` when it has no line of lmbench's.
 pub fn read(text: &str) -> Option<Source> {
-    let mut records: Vec<Record> = Vec::new();
+    let mut records = Records::default();
     // Bytes that each process works on.
     let mut ring: Option<i64> = None;
     for line in text.lines() {
@@ -75,7 +75,7 @@ pub fn read(text: &str) -> Option<Source> {
         {
             let params =
                 [("size".to_owned(), Param::Int(size)), ("procs".to_owned(), Param::Int(procs))];
-            add(&mut records, "ctx.ring", params.into(), Unit::Ns, us * 1e3);
+            records.add("ctx.ring", params.into(), Unit::Ns, us * 1e3);
             continue;
         }
         ring = None;
@@ -85,9 +85,10 @@ pub fn read(text: &str) -> Option<Source> {
                 Some((_, ours, factor)) => ((*ours).to_owned(), value * factor),
                 None => (["lmbench.", &slug(name)].concat(), value),
             };
-            add(&mut records, &name, BTreeMap::new(), unit, value);
+            records.add(&name, BTreeMap::new(), unit, value);
         }
     }
+    let records = records.finish();
     if records.is_empty() {
         return None;
     }
@@ -117,27 +118,33 @@ fn slug(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// Several values of one name (a results file of repeated runs) are its samples.
-fn add(
-    records: &mut Vec<Record>,
-    name: &str,
-    params: BTreeMap<String, Param>,
-    unit: Unit,
-    value: f64,
-) {
-    if let Some(r) = records.iter_mut().find(|r| r.name == name && r.params == params) {
-        r.samples.push(value);
-        r.summary.count += 1;
-        r.summary.median = latlab_stats::quantile::median(&r.samples);
-        return;
+/// Records in the order of their first values.
+#[derive(Default)]
+struct Records {
+    records: Vec<Record>,
+    /// Where the record of a name and its parameters is.
+    places: HashMap<(String, Vec<String>), usize>,
+}
+
+impl Records {
+    /// Several values of one name (a results file of repeated runs) are its samples.
+    fn add(&mut self, name: &str, params: BTreeMap<String, Param>, unit: Unit, value: f64) {
+        let next = self.records.len();
+        let words = params.iter().map(|(k, v)| [k, "=", &v.to_string()].concat()).collect();
+        let place = *self.places.entry((name.to_owned(), words)).or_insert(next);
+        if place == next {
+            let name = name.to_owned();
+            self.records.push(Record { name, params, unit, ..Record::default() });
+        }
+        self.records[place].samples.push(value);
     }
-    let summary = Summary { count: 1, median: Some(value), ..Summary::default() };
-    records.push(Record {
-        name: name.to_owned(),
-        params,
-        unit,
-        samples: vec![value],
-        summary,
-        ..Record::default()
-    });
+
+    fn finish(mut self) -> Vec<Record> {
+        for record in &mut self.records {
+            let median = latlab_stats::quantile::median(&record.samples);
+            record.summary =
+                Summary { count: record.samples.len() as u64, median, ..Summary::default() };
+        }
+        self.records
+    }
 }

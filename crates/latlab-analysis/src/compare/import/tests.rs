@@ -129,6 +129,13 @@ fn lmbench_figures_become_ours() {
     let s = read("l", [text, rest].concat().as_bytes()).unwrap();
     assert_eq!(s.run.parts[0].results.iter().filter(|r| r.name == "ctx.ring").count(), 2);
     assert!((median(&s, "bw.pipe") - 1e9).abs() < 1.0);
+
+    // Repeated runs: one record, whose values are samples.
+    let s =
+        read("l", [text, "Pipe bandwidth: 3000.00 MB/sec\n", text].concat().as_bytes()).unwrap();
+    let pipe = s.run.parts[0].results.iter().find(|r| r.name == "bw.pipe").unwrap();
+    assert_eq!(pipe.samples, [1e9, 3e9, 1e9]);
+    assert_eq!((pipe.summary.count, pipe.summary.median), (3, Some(1e9)));
 }
 
 #[test]
