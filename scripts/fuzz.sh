@@ -3,6 +3,7 @@
 # fuzz.sh build [TARGET...]: builds them only.
 # fuzz.sh rotate MINUTES [TARGET...]: runs the targets in turn for MINUTES in total, and keeps the smallest
 # inputs that reach all code found so far in fuzz/corpus, where the next run goes on.
+# fuzz.sh keep [TARGET...]: keeps them only, of inputs found before.
 # fuzz.sh total: adds up account.tsv: CPU time of all runs, and since the last failure.
 #
 # FUZZ_JOBS of them run at a time (default: all CPUs). Prints for each target executions, edges of the
@@ -50,10 +51,11 @@ if [[ ${1:-} == total ]]; then
     exit
 fi
 
-rotate='' build=''
+rotate='' build='' only_keep=''
 case ${1:-} in
 rotate) rotate=1 && shift ;;
 build) build=1 && set -- 0 "${@:2}" ;;
+keep) only_keep=1 && set -- 0 "${@:2}" ;;
 esac
 length=${1:-60}
 [[ $length =~ ^[0-9]+$ ]] || die "$length: not a number of ${rotate:+minutes}${rotate:-seconds}" "scripts/fuzz.sh 60"
@@ -189,7 +191,9 @@ each() { # each SECONDS TARGET…: JOBS at a time
 }
 
 for t in "${targets[@]}"; do seed "$t"; done
-if [[ -z $rotate ]]; then
+if [[ -n $only_keep ]]; then
+    for t in "${targets[@]}"; do keep "$t"; done
+elif [[ -z $rotate ]]; then
     [[ $length -eq 0 ]] || each "$length" "${targets[@]}"
 else
     # At least twice through all, so that each gains from what it found.
