@@ -105,8 +105,8 @@ impl Drop for Ignored {
     }
 }
 
-/// Takes the handlers away again, so that a signal ends the process at once: for
-/// measuring processes, which have nothing to restore.
+/// Takes the handlers away again, so that a signal ends the process at once: for measuring processes, and for
+/// commands that only print, which have nothing to restore.
 pub fn forget() {
     for signal in SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: signal(2) with the default action takes plain integers.

@@ -306,10 +306,14 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 }
 
 /// Several files that get their names together, after all were written and synced. What is dropped
-/// before that is removed, and whatever had the names stays.
+/// before that is removed, with the directories that were made for it, and whatever had the names stays.
 #[cfg(feature = "host")]
 #[derive(Debug, Default)]
-pub struct Replacements(Vec<Replacement>);
+pub struct Replacements {
+    files: Vec<Replacement>,
+    /// Directories that were not there.
+    made: Vec<PathBuf>,
+}
 
 #[cfg(feature = "host")]
 impl Replacements {
@@ -319,10 +323,15 @@ impl Replacements {
     /// Whatever the file system says.
     pub fn create(&mut self, path: &Path) -> io::Result<File> {
         if let Some(parent) = path.parent() {
+            let is_missing =
+                |dir: &&Path| !dir.as_os_str().is_empty() && dir.symlink_metadata().is_err();
+            let missing: Vec<PathBuf> =
+                parent.ancestors().take_while(is_missing).map(Path::to_owned).collect();
             fs::create_dir_all(parent)?;
+            self.made.extend(missing.into_iter().rev());
         }
         let (file, new) = Replacement::create(path)?;
-        self.0.push(new);
+        self.files.push(new);
         Ok(file)
     }
 
@@ -331,14 +340,26 @@ impl Replacements {
     /// # Errors
     /// Whatever the file system says.
     pub fn commit(mut self) -> io::Result<()> {
-        for new in &self.0 {
+        for new in &self.files {
             File::open(new.current())?.sync_all()?;
         }
-        while let Some(mut new) = self.0.pop() {
+        while let Some(mut new) = self.files.pop() {
             new.rename()?;
             sync_directory_of(new.current())?;
         }
+        self.made.clear();
         Ok(())
+    }
+}
+
+#[cfg(feature = "host")]
+impl Drop for Replacements {
+    fn drop(&mut self) {
+        self.files.clear();
+        for dir in self.made.iter().rev() {
+            // One that has something in it, of another process or under its name already, stays.
+            let _ = fs::remove_dir(dir);
+        }
     }
 }
 

@@ -80,12 +80,15 @@ fn what_cannot_be_written_is_refused_and_leaves_the_earlier_file() {
     let path = dir.path();
     std::fs::write(path.join("kept.dat"), "earlier").unwrap();
     let (dat, ftrace) = (fixture("trace/f6.dat"), fixture("trace/cyclictest-mark-graph.txt"));
+    std::fs::create_dir(path.join("tables")).unwrap();
+    std::fs::write(path.join("tables/event=sched_switch"), "no directory").unwrap();
     for (words, sentence) in [
         (&["export", &ftrace, "--trace-dat", "kept.dat"][..], "this is text"),
         (&["export", &dat, "--trace-dat", "kept.dat", "-e", "nonsense"], "nonsense"),
         (&["export", &dat, "--trace-dat", "kept.dat", "--from", "x"], "not a time"),
         (&["export", &dat, "--trace-dat", "."], "cannot be written"),
         (&["export", &dat, "--trace-dat", "/dev/null"], "not a file"),
+        (&["export", &dat, "--parquet", "tables"], "--parquet tables: cannot be written"),
         (&["export", &dat, "--csv", "--from", "1"], "--trace-dat"),
         (&["export", &dat, "--csv", "--trace-dat", "kept.dat"], "exclude each other"),
     ] {
@@ -94,7 +97,8 @@ fn what_cannot_be_written_is_refused_and_leaves_the_earlier_file() {
         assert!(said(&out).contains(sentence), "{words:?} {}", said(&out));
     }
     assert_eq!(std::fs::read(path.join("kept.dat")).unwrap(), b"earlier");
-    assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(path).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(path.join("tables")).unwrap().count(), 1);
 }
 
 /// The sections that `report --dump` finds are those of trace-cmd, and cover the file.

@@ -1,9 +1,13 @@
 //! Signals from outside, as shells, timeout(1), nohup(1) and terminals send them.
 
 use crate::common::{
-    LATLAB, command, latlab, nobody_reads, printed, run_of, said, signal, wait_for,
+    LATLAB, command, fixture, latlab, nobody_reads, printed, run_of, said, signal, wait_for,
 };
+use rustix::fs::{FileType, Mode};
 use rustix::process::Signal;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -144,4 +148,45 @@ fn a_limit_that_was_exceeded_is_2_also_when_nobody_reads() {
     assert_eq!(read.status.code(), Some(0), "{}", said(&read));
     let status = command(dir.path(), &["report", "r"]).stdout(nobody_reads()).status().unwrap();
     assert_eq!(status.code(), Some(0), "a reader that went away is not an error");
+}
+
+/// Waits until so much is in the pipe that its writer waits.
+fn is_full(pipe: &impl AsFd) {
+    let bytes = || rustix::io::ioctl_fionread(pipe).unwrap();
+    wait_for("a full pipe", Duration::from_millis(10), || (bytes() >= 60_000).then_some(()));
+}
+
+/// A listing that nobody reads, or that fills a terminal, ends at the first Ctrl-C.
+#[test]
+fn what_only_prints_ends_by_the_first_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = fixture("trace/rt-load.dat");
+    let trace = trace.as_str();
+    for words in [&["report", trace][..], &["--json", "report", trace], &["export", trace, "--csv"]]
+    {
+        for kind in [Signal::INT, Signal::TERM] {
+            let mut child = command(dir.path(), words).stdout(Stdio::piped()).spawn().unwrap();
+            is_full(child.stdout.as_ref().unwrap());
+            signal(&child, kind);
+            assert_eq!(child.wait().unwrap().signal(), Some(kind.as_raw()), "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn an_export_that_is_stopped_says_so_and_leaves_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("out");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .unwrap();
+    // With a writer that it does not wait for, a reader is opened at once.
+    let reader = File::options().read(true).write(true).open(&path).unwrap();
+    let trace = fixture("trace/rt-load.dat");
+    let args = ["export", &trace, "--perfetto", "out"];
+    let child = command(dir.path(), &args).stderr(Stdio::piped()).spawn().unwrap();
+    is_full(&reader);
+    signal(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", said(&output));
+    assert_eq!(said(&output), "latlab: stopped by SIGTERM before the export was complete\n");
 }

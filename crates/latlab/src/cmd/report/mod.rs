@@ -15,7 +15,11 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let is_trace = args.path.is_file() && !is_json;
     match (is_trace, args.follow) {
         (true, true) => follow::run(global, args),
-        (true, false) => trace::run(global, args),
+        (true, false) => {
+            // Nothing is written but stdout: a signal ends the process, also while nobody reads.
+            latlab_sys::signal::forget();
+            trace::run(global, args)
+        }
         (false, _) => run::run(global, args),
     }
 }
