@@ -14,7 +14,7 @@ pub fn open(data: &[u8]) -> Result<TraceFile<'_>, TraceError> {
     open_within(data, DEFAULT_MEMORY)
 }
 
-/// As [`open`], with at most `memory` bytes for what is inflated at any time.
+/// As [`open`], with at most `memory` bytes for what is inflated, or made of text, at any time.
 ///
 /// # Errors
 /// As [`open`].
@@ -33,7 +33,7 @@ pub fn open_after<'a>(
 ) -> Result<TraceFile<'a>, TraceError> {
     match TraceFile::parse_after(data, memory, known) {
         #[cfg(feature = "text")]
-        Err(TraceError::NotATrace) => text::parse(data),
+        Err(TraceError::NotATrace) => text::parse_within(data, memory),
         other => other,
     }
 }

@@ -99,9 +99,17 @@ fn page_layout() -> PageLayout {
     PageLayout::new(8, PAGE)
 }
 
+/// What a CPU takes: its page, and what reads it.
+const CPU: u64 = 3 * PAGE as u64;
+/// What a name or a format takes, in lengths of its text: tables are larger than it.
+const TABLE_WEIGHT: u64 = 8;
+
 /// Collects events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TraceBuilder {
+    /// Memory that the trace may take, and what it takes, bytes.
+    memory: u64,
+    used: u64,
     shapes: HashMap<String, Shape>,
     formats: Formats,
     cpus: BTreeMap<u32, Pages>,
@@ -111,7 +119,33 @@ pub struct TraceBuilder {
     diagnostics: Diagnostics,
 }
 
+impl Default for TraceBuilder {
+    fn default() -> Self {
+        Self::within(DEFAULT_MEMORY)
+    }
+}
+
 impl TraceBuilder {
+    /// One whose trace takes about `memory` bytes at most.
+    pub(super) fn within(memory: u64) -> Self {
+        Self {
+            memory,
+            used: 0,
+            shapes: HashMap::new(),
+            formats: Formats::default(),
+            cpus: BTreeMap::new(),
+            comms: Comms::default(),
+            symbols: HashMap::new(),
+            kallsyms: Vec::new(),
+            diagnostics: Diagnostics::default(),
+        }
+    }
+
+    /// Whether nothing more fits: the pages of the longest CPU are there twice for a moment.
+    pub(super) fn is_full(&self) -> bool {
+        self.used >= self.memory / 2
+    }
+
     pub(super) fn damage(&mut self, offset: u64, what: String) {
         self.diagnostics.push(None, offset, what);
     }
@@ -132,6 +166,7 @@ impl TraceBuilder {
         self.kallsyms.extend_from_slice(name);
         self.kallsyms.push(b'\n');
         self.symbols.insert(name.to_vec(), address);
+        self.used += TABLE_WEIGHT * (name.len() as u64 + 20);
         address
     }
 
@@ -247,13 +282,18 @@ impl TraceBuilder {
         let text = format_text(name, id, &fields, with_text);
         let Some(format) = EventFormat::parse(system, &text, Endian::Little) else { return false };
         self.formats.add(format);
+        self.used += TABLE_WEIGHT * text.len() as u64;
         self.shapes.insert(name.to_owned(), Shape { id, fields });
         true
     }
 
     /// Puts a record on its CPU's page.
     fn record(&mut self, cpu: u32, time: u64, lost: Option<u64>, payload: &[u8]) {
-        let pages = self.cpus.entry(cpu).or_default();
+        let used = &mut self.used;
+        let pages = self.cpus.entry(cpu).or_insert_with(|| {
+            *used += CPU;
+            Pages::default()
+        });
         let missed = match lost {
             None => Missed::No,
             Some(0) => Missed::Unknown,
@@ -261,6 +301,7 @@ impl TraceBuilder {
         };
         if !pages.last.push(time, payload, missed) {
             pages.last.finish(&mut pages.full);
+            self.used += u64::from(PAGE);
             // A record is shorter than a page: see TEXT_MAX.
             let _ = pages.last.push(time, payload, missed);
         }
@@ -268,17 +309,21 @@ impl TraceBuilder {
 
     /// The trace.
     pub(super) fn finish(self, _tracer: &str) -> TraceFile<'static> {
-        let mut data = Vec::new();
         let mut cpus = Vec::new();
-        for (cpu, mut pages) in self.cpus {
+        let mut size = 0;
+        let mut all = self.cpus;
+        for (cpu, pages) in &mut all {
             pages.last.finish(&mut pages.full);
-            let offset = data.len() as u64;
-            cpus.push(CpuData { cpu, offset, size: pages.full.len() as u64 });
+            cpus.push(CpuData { cpu: *cpu, offset: size, size: pages.full.len() as u64 });
+            size += pages.full.len() as u64;
+        }
+        let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        for pages in std::mem::take(&mut all).into_values() {
             data.extend_from_slice(&pages.full);
         }
         let highest = cpus.iter().map(|c| c.cpu.saturating_add(1)).max().unwrap_or(0);
         TraceFile {
-            memory: Memory::new(DEFAULT_MEMORY),
+            memory: Memory::new(self.memory),
             data: Cow::Owned(data),
             version: 0,
             endian: Endian::Little,

@@ -17,6 +17,7 @@ mod pairs;
 pub use build::TraceBuilder;
 pub use longest::LongestLatency;
 
+use crate::file::DEFAULT_MEMORY;
 use crate::{TraceError, TraceFile};
 use line::{Head, Style};
 use std::collections::BTreeMap;
@@ -31,6 +32,14 @@ const COMPLAINTS: u64 = 20;
 /// # Errors
 /// [`TraceError::NotATrace`] when no line of the beginning is one of ftrace's.
 pub fn parse(data: &[u8]) -> Result<TraceFile<'static>, TraceError> {
+    parse_within(data, DEFAULT_MEMORY)
+}
+
+/// As [`parse`], with at most about `memory` bytes for the trace. What does not fit is left out, and reported.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_within(data: &[u8], memory: u64) -> Result<TraceFile<'static>, TraceError> {
     if data.is_empty() {
         return Err(TraceError::Empty);
     }
@@ -38,9 +47,17 @@ pub fn parse(data: &[u8]) -> Result<TraceFile<'static>, TraceError> {
     if memchr::memchr(0, probe).is_some() || !lines(probe).any(is_ftrace) {
         return Err(TraceError::NotATrace);
     }
-    let mut reader = Reader::default();
+    let mut reader = Reader { builder: TraceBuilder::within(memory), ..Reader::default() };
     let mut offset = 0u64;
     for line in lines(data) {
+        if reader.builder.is_full() {
+            let what = format!(
+                "the events before this line take what the memory limit of {} MiB allows; the rest is left out",
+                memory >> 20
+            );
+            reader.builder.damage(offset, what);
+            break;
+        }
         reader.line(line, offset);
         offset += line.len() as u64 + 1;
     }
@@ -193,6 +210,28 @@ CPU:1 [LOST 337 EVENTS]
         for part in ["[", "a-1 [0] ", "a-1 [0] 1.0 ", ": ", "us ", "CPU:1 [", "|", "("] {
             let text = format!("{TRACE}{}]\n{TRACE}", part.repeat(1_000_000));
             assert_eq!(missed(&parse(text.as_bytes()).unwrap()).len(), 8, "{part:?}");
+        }
+    }
+
+    /// Each of these lines makes a page, a format or a name: more than a hundred times its size.
+    #[test]
+    fn what_a_text_takes_has_a_limit() {
+        let line = |k: u32, name: &str| format!(" a-9 [{k}] ..... 1.000001: {name}: y=1\n");
+        let fields: String = (0..16).map(|k| format!(" a{k}=1")).collect();
+        let cases: [&dyn Fn(u32) -> String; 4] = [
+            &|_| format!("CPU:1 [LOST 1 EVENTS]\n{}", line(1, "x")),
+            &|k| line(k, "x"),
+            &|k| format!("{}{fields}\n", line(1, &format!("x{k}")).trim_end()),
+            &|k| format!(" a-9 [1] ..... 1.000001: f{k} <-g{k}\n"),
+        ];
+        for case in cases {
+            let text: String = (0..20_000).map(case).collect();
+            let all = parse(text.as_bytes()).unwrap();
+            assert!(all.diagnostics.is_empty(), "{:?}", all.diagnostics);
+            let trace = parse_within(text.as_bytes(), 4 << 20).unwrap();
+            assert!((100..19_900).contains(&missed(&trace).len()), "{}", missed(&trace).len());
+            let [damage] = trace.diagnostics.list() else { panic!("{:?}", trace.diagnostics) };
+            assert!(damage.to_string().contains("memory limit of 4 MiB"), "{damage}");
         }
     }
 
