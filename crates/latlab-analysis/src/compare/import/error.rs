@@ -72,6 +72,14 @@ pub enum ForeignError {
         /// What is wrong there.
         what: Damage,
     },
+    /// More figures than a tool writes: each becomes a metric with its tables.
+    #[error("output of {tool} with more than {most} different figures")]
+    TooManyFigures {
+        /// The tool.
+        tool: &'static str,
+        /// Figures that are read.
+        most: usize,
+    },
     /// A tool's JSON, but damaged.
     #[error("JSON of {tool}, but {what}")]
     Json {

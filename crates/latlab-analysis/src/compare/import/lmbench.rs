@@ -4,6 +4,7 @@
 //! conventions undone (a semaphore's figure is one way, a page fault's is a page of sixteen);
 //! the others keep their name behind `lmbench.`.
 
+use super::error::ForeignError;
 use super::imported_run::run_of;
 use crate::compare::subject::Source;
 use latlab_model::finding::Note;
@@ -54,12 +55,21 @@ const KNOWN: &[(&str, &str, f64)] = &[
 /// Larger numbers are none that was measured, in whatever unit.
 const VALUE_MAX: f64 = 1e15;
 
+/// Different figures that are read: lmbench writes some hundreds, a file of 20 MB could have a million.
+const FIGURES_MAX: usize = 20_000;
+
 /// The file, or `None` when it has no line of lmbench's.
-pub fn read(text: &str) -> Option<Source> {
+///
+/// # Errors
+/// [`ForeignError::TooManyFigures`].
+pub fn read(text: &str) -> Result<Option<Source>, ForeignError> {
     let mut records = Records::default();
     // Bytes that each process works on.
     let mut ring: Option<i64> = None;
     for line in text.lines() {
+        if records.places.len() > FIGURES_MAX {
+            break;
+        }
         let line = line.trim();
         if let Some(block) = line.strip_prefix('"') {
             ring = block
@@ -88,13 +98,16 @@ pub fn read(text: &str) -> Option<Source> {
             records.add(&name, BTreeMap::new(), unit, value);
         }
     }
+    if records.places.len() > FIGURES_MAX {
+        return Err(ForeignError::TooManyFigures { tool: "lmbench", most: FIGURES_MAX });
+    }
     let records = records.finish();
     if records.is_empty() {
-        return None;
+        return Ok(None);
     }
     let notes = vec![Note::new("compare.imported-single").value("tool", "lmbench")];
     let part = Part { name: "bench".into(), complete: true, results: records, ..Part::default() };
-    Some(Source { run: run_of(part), notes, ..Source::default() })
+    Ok(Some(Source { run: run_of(part), notes, ..Source::default() }))
 }
 
 /// `NAME: VALUE UNIT` in ns or bytes a second.

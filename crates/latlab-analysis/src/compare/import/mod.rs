@@ -48,7 +48,7 @@ fn recognise(bytes: &[u8]) -> Result<Source, ForeignError> {
     if has("RTD|") || has("RTS|") {
         return xenomai::read_lines(&text);
     }
-    if let Some(source) = lmbench::read(&text) {
+    if let Some(source) = lmbench::read(&text)? {
         return Ok(source);
     }
     if has("# ----lat min") || xenomai::looks_like(&text) {

@@ -136,6 +136,10 @@ fn lmbench_figures_become_ours() {
     let pipe = s.run.parts[0].results.iter().find(|r| r.name == "bw.pipe").unwrap();
     assert_eq!(pipe.samples, [1e9, 3e9, 1e9]);
     assert_eq!((pipe.summary.count, pipe.summary.median), (3, Some(1e9)));
+
+    let rows: String = (0..20_001).map(|n| format!("{n} 3.50\n")).collect();
+    let error = read("l", [text, &rows].concat().as_bytes()).unwrap_err();
+    assert_eq!(error, ForeignError::TooManyFigures { tool: "lmbench", most: 20_000 });
 }
 
 #[test]
