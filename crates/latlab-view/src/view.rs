@@ -136,9 +136,19 @@ impl<'f> View<'f> {
             };
             let (file, progress) = (source.file, &source.progress);
             let all = Index::build(file, source.buffer, threads(), progress, &cuts, &mut early);
+            if progress.stop.load(Ordering::Relaxed) {
+                return;
+            }
             self.hand_out(source, all);
         }
         self.ready.store(true, Ordering::Release);
+    }
+
+    /// Ends [`Self::read`] soon, with what is read so far.
+    pub fn stop(&self) {
+        for source in &self.sources {
+            source.progress.stop.store(true, Ordering::Relaxed);
+        }
     }
 
     fn hand_out(&self, source: &Source<'f>, index: Index) {

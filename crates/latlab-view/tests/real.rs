@@ -475,3 +475,36 @@ fn flame_graphs_add_up() {
         assert_eq!(nodes[event.parent].name, "do_perf_trace_timer_class");
     });
 }
+
+/// 300 interrupts within each other, of which none ends, at each of 2,000 switches: without a limit of their rows
+/// there are 600,000 spans.
+#[test]
+fn what_never_ends_takes_no_memory_at_each_switch() {
+    let line = |us: u32, what: &str| format!("  a-1 [000] d.h.. 1.{us:06}: {what}\n");
+    let entry = |n: u32| line(n, &format!("irq_handler_entry: irq={n} name=x"));
+    let switch = |n: u32| {
+        let all: String =
+            (0..300).map(|k| line(n, &format!("irq_handler_entry: irq={k} name=x"))).collect();
+        let (prev, next) = (1 + n % 2, 1 + (n + 1) % 2);
+        let words = format!(
+            "sched_switch: prev_comm=a prev_pid={prev} prev_prio=9 prev_state=S ==> next_comm=a next_pid={next} next_prio=9"
+        );
+        all + &line(n, &words)
+    };
+    let text: String = (0..300).map(entry).chain((300..2_300).map(switch)).collect();
+    let file = latlab_trace::text::parse(text.as_bytes()).unwrap();
+    let index = Index::build(&file, 0, 1, &Progress::default(), &[], &mut |_| {});
+    assert_eq!(index.events, 300 + 301 * 2_000);
+    let spans: usize = index.cpus[0].nested.iter().flatten().map(|row| row.start.len()).sum();
+    assert!((2_000..20_000).contains(&spans), "{spans}");
+}
+
+/// Ctrl-C while a large trace is read does not wait for its end.
+#[test]
+fn an_index_that_nobody_waits_for_is_not_read_to_the_end() {
+    let data = data("f6.dat");
+    let file = TraceFile::parse(&data).unwrap();
+    let progress = Progress { stop: true.into(), ..Progress::default() };
+    let index = Index::build(&file, 0, 1, &progress, &[], &mut |_| {});
+    assert!(index.events <= file.buffers[0].cpus.len() as u64, "{}", index.events);
+}

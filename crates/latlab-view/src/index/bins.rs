@@ -6,6 +6,10 @@
 
 /// Bins at most.
 pub const MOST: usize = 1 << 20;
+/// Bins of all CPUs at most (128 MiB), as long as each has [`LEAST`].
+const ALL: usize = 1 << 25;
+/// Bins that a CPU may have on any machine.
+const LEAST: usize = 1 << 8;
 
 /// Counts of one CPU.
 #[derive(Clone, Debug)]
@@ -14,20 +18,27 @@ pub struct Bins {
     pub shift: u32,
     /// Events of each bin.
     pub counts: Vec<u32>,
+    /// Bins at most.
+    most: usize,
 }
 
 impl Default for Bins {
     fn default() -> Self {
-        Self { shift: 8, counts: Vec::new() }
+        Self { shift: 8, counts: Vec::new(), most: MOST }
     }
 }
 
 impl Bins {
+    /// Those of one of `cpus` CPUs, which share [`ALL`].
+    pub fn of_one_of(cpus: usize) -> Self {
+        Self { most: (ALL / cpus.max(1)).clamp(LEAST, MOST), ..Self::default() }
+    }
+
     /// Counts an event at `rel` ns after the origin.
     #[inline]
     pub fn add(&mut self, rel: u64) {
         let mut at = rel >> self.shift;
-        while at >= MOST as u64 {
+        while at >= self.most as u64 {
             self.coarsen();
             at = rel >> self.shift;
         }
@@ -78,5 +89,20 @@ mod tests {
         assert!((b.sum(0, half) as i64 - 2500).abs() <= 1);
         b.add(u64::MAX / 2);
         assert_eq!(b.sum(0, u64::MAX), 5001);
+    }
+
+    /// Each of 65,536 CPUs with a megabyte of bins would take 64 GiB.
+    #[test]
+    fn many_cpus_share_the_bins() {
+        for (cpus, most) in
+            [(0, MOST), (4, MOST), (256, ALL / 256), (65_536, ALL / 65_536), (usize::MAX, LEAST)]
+        {
+            let mut b = Bins::of_one_of(cpus);
+            for i in 0..5000u64 {
+                b.add(i * 1_000_003);
+            }
+            assert!(b.counts.len() <= most && b.counts.len() > most / 5, "{cpus}");
+            assert_eq!(b.sum(0, u64::MAX), 5000);
+        }
     }
 }

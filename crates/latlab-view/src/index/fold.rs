@@ -244,15 +244,15 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Nothing was read yet.
-    pub fn new(cpu: u32) -> Self {
+    /// One of `cpus`, of which nothing was read yet.
+    pub fn new(cpu: u32, cpus: usize) -> Self {
         Self {
             cpu,
             events: 0,
             first: 0,
             last: 0,
             backwards: 0,
-            bins: Bins::default(),
+            bins: Bins::of_one_of(cpus),
             runs: Runs::default(),
             nested: Default::default(),
             wakes: Vec::new(),
@@ -377,7 +377,7 @@ impl Cpu {
             if called > 0 && called <= time && called >= self.first {
                 let (kind, id) = (Kind::Function, self.text(names, function));
                 let item = Item { start: called, end: time, id, aux: kind as u32 };
-                let depth = depth_of(self.on.stack.open(), kind);
+                let depth = depths(self.on.stack.open())[kind.class()];
                 put(&mut self.nested, depth, kind, item);
             }
         }
@@ -491,27 +491,37 @@ impl Cpu {
 
 type Nested = [Vec<Spans>; 3];
 
-/// Frames that end above `beneath`, as spans.
+/// Frames that end above `beneath`, as spans: the innermost first.
 fn emit(nested: &mut Nested, beneath: &[Frame], ended: &[Frame], end: u64) {
-    for n in (0..ended.len()).rev() {
-        let kind = Kind::of(ended[n].what);
-        let item = Item { start: ended[n].since.0, end, id: ended[n].mark, aux: kind as u32 };
-        let above = &ended[..n];
-        let depth = depth_of(beneath, kind) + depth_of(above, kind);
-        put(nested, depth, kind, item);
+    let (below, mut depths) = (depths(beneath), depths(ended));
+    for frame in ended.iter().rev() {
+        let kind = Kind::of(frame.what);
+        let item = Item { start: frame.since.0, end, id: frame.mark, aux: kind as u32 };
+        let class = kind.class();
+        depths[class] -= 1;
+        put(nested, below[class] + depths[class], kind, item);
     }
 }
 
-fn depth_of(frames: &[Frame], kind: Kind) -> usize {
-    frames.iter().filter(|f| Kind::of(f.what).class() == kind.class()).count()
+/// How many frames there are of each class.
+fn depths(frames: &[Frame]) -> [usize; DEPTHS.len()] {
+    let mut depths = [0; DEPTHS.len()];
+    for frame in frames {
+        depths[Kind::of(frame.what).class()] += 1;
+    }
+    depths
 }
 
 fn put(nested: &mut Nested, depth: usize, kind: Kind, item: Item) {
     let class = kind.class();
-    let depth = depth.min(DEPTHS[class] - 1);
+    let last = DEPTHS[class] - 1;
+    let row = depth.min(last);
     let rows = &mut nested[class];
-    if rows.len() <= depth {
-        rows.resize_with(depth + 1, Spans::default);
+    if rows.len() <= row {
+        rows.resize_with(row + 1, Spans::default);
     }
-    rows[depth].push(item);
+    // A frame that ends together with one inside of it has no length in the last row.
+    if row < last || rows[row].end.last().is_none_or(|end| *end < item.end) {
+        rows[row].push(item);
+    }
 }

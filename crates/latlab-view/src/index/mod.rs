@@ -29,7 +29,7 @@ use latlab_trace::decode::EventDecoder;
 use latlab_trace::names::{Comms, IntMap};
 use latlab_trace::{Diagnostics, Events, Select, TraceFile};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use task::TaskLane;
 
@@ -132,10 +132,13 @@ impl Reading<'_> {
             if let Some(before) = before {
                 return before;
             }
+            if progress.stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
         self.done = true;
         if cut == u64::MAX {
-            std::mem::replace(&mut self.fold, Cpu::new(0))
+            std::mem::replace(&mut self.fold, Cpu::new(0, 1))
         } else {
             self.fold.clone()
         }
@@ -166,6 +169,8 @@ pub fn cuts(file: &TraceFile<'_>, buffer: u16) -> (Vec<u64>, u64) {
 pub struct Progress {
     /// Events read.
     pub events: AtomicU64,
+    /// Nobody waits for the index: reading ends soon.
+    pub stop: AtomicBool,
 }
 
 impl Index {
@@ -196,7 +201,7 @@ impl Index {
             .iter()
             .map(|&cpu| Reading {
                 events: file.select(&select(cpu)),
-                fold: Cpu::new(cpu),
+                fold: Cpu::new(cpu, cpus.len()),
                 decoder: EventDecoder::new(file, Fields::groups()),
                 done: false,
             })

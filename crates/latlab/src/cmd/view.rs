@@ -212,6 +212,7 @@ fn serve(
         scope.spawn(|| view.read());
         let stop = || signal::stop_requested().is_some();
         bound.serve(view, &door, &stop, &|| mapped.iter().find_map(Watched::trouble));
+        view.stop();
     });
     drop(page);
     Ok(Outcome::Done)
@@ -220,7 +221,10 @@ fn serve(
 /// `--export`: the window as one page.
 fn write_page(path: &Path, args: &Args, view: &View<'_>) -> anyhow::Result<Outcome> {
     let (from, to) = args.window()?;
+    // Nothing is written yet: a signal ends the process.
+    signal::forget();
     view.read();
+    signal::install();
     let mut page = Vec::new();
     export::export(view, from, to, &mut page)
         .with_context(|| view.title.clone())

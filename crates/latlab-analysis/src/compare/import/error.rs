@@ -72,12 +72,12 @@ pub enum ForeignError {
         /// What is wrong there.
         what: Damage,
     },
-    /// More figures than a tool writes: each becomes a metric with its tables.
-    #[error("output of {tool} with more than {most} different figures")]
-    TooManyFigures {
+    /// More results than a tool writes: each becomes a metric with its tables.
+    #[error("output of {tool} with more than {most} different results")]
+    TooManyResults {
         /// The tool.
         tool: &'static str,
-        /// Figures that are read.
+        /// Results that are read.
         most: usize,
     },
     /// A tool's JSON, but damaged.

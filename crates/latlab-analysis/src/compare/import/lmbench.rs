@@ -55,19 +55,19 @@ const KNOWN: &[(&str, &str, f64)] = &[
 /// Larger numbers are none that was measured, in whatever unit.
 const VALUE_MAX: f64 = 1e15;
 
-/// Different figures that are read: lmbench writes some hundreds, a file of 20 MB could have a million.
-const FIGURES_MAX: usize = 20_000;
+/// Different results that are read: lmbench writes some hundreds, a file of 20 MB could have a million.
+const RESULTS_MAX: usize = 20_000;
 
 /// The file, or `None` when it has no line of lmbench's.
 ///
 /// # Errors
-/// [`ForeignError::TooManyFigures`].
+/// [`ForeignError::TooManyResults`].
 pub fn read(text: &str) -> Result<Option<Source>, ForeignError> {
     let mut records = Records::default();
     // Bytes that each process works on.
     let mut ring: Option<i64> = None;
     for line in text.lines() {
-        if records.places.len() > FIGURES_MAX {
+        if records.places.len() > RESULTS_MAX {
             break;
         }
         let line = line.trim();
@@ -98,8 +98,8 @@ pub fn read(text: &str) -> Result<Option<Source>, ForeignError> {
             records.add(&name, BTreeMap::new(), unit, value);
         }
     }
-    if records.places.len() > FIGURES_MAX {
-        return Err(ForeignError::TooManyFigures { tool: "lmbench", most: FIGURES_MAX });
+    if records.places.len() > RESULTS_MAX {
+        return Err(ForeignError::TooManyResults { tool: "lmbench", most: RESULTS_MAX });
     }
     let records = records.finish();
     if records.is_empty() {

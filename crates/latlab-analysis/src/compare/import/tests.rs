@@ -139,7 +139,7 @@ fn lmbench_figures_become_ours() {
 
     let rows: String = (0..20_001).map(|n| format!("{n} 3.50\n")).collect();
     let error = read("l", [text, &rows].concat().as_bytes()).unwrap_err();
-    assert_eq!(error, ForeignError::TooManyFigures { tool: "lmbench", most: 20_000 });
+    assert_eq!(error, ForeignError::TooManyResults { tool: "lmbench", most: 20_000 });
 }
 
 #[test]
