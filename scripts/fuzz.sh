@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh [SECONDS [TARGET...]]: builds the fuzz targets and runs each for SECONDS (default 60).
 # fuzz.sh build [TARGET...]: builds them only.
-# fuzz.sh rotate MINUTES [TARGET...]: runs the targets in turn for MINUTES in total, and keeps the smallest
-# inputs that reach all code found so far in fuzz/corpus, where the next run goes on.
+# fuzz.sh rotate MINUTES [TARGET...]: runs the targets in turn for MINUTES in total, and keeps few small inputs that
+# reach much of the code found so far in fuzz/corpus, where the next run goes on.
 # fuzz.sh keep [TARGET...]: keeps them only, of inputs found before.
 # fuzz.sh total: adds up account.tsv: CPU time of all runs, and since the last failure.
 #
@@ -28,7 +28,7 @@ alarm=120
 cpu_limit=20
 memory=(-rss_limit_mb=1024 -malloc_limit_mb=512)
 # What is kept for a target in git, bytes.
-kept_max=160000
+kept_max=80000
 
 # total: what the account adds up to.
 total() {
@@ -146,26 +146,35 @@ fuzz() {
     return "$failed"
 }
 
-# keep TARGET: the smallest inputs that reach what was reached, in corpus/TARGET.
-keep() {
-    local t=$1 f size sum=0
+# shrink TARGET: only the inputs that reach more than the smaller ones, in $work/TARGET.
+shrink() {
+    local t=$1
     rm -rf "$work/$t.new"
     mkdir "$work/$t.new"
     "$target_dir/$triple/release/$t" -merge=1 "$work/$t.new" "$work/$t" -timeout=$alarm "${memory[@]}" \
         >"$artifacts/$t.merge.log" 2>&1 || return 0
     rm -rf "${work:?}/$t"
     mv "$work/$t.new" "$work/$t"
+}
+
+# keep TARGET: few inputs that reach together all edges that were reached, the smallest of them, in corpus/TARGET.
+keep() {
+    local t=$1 f size sum=0 given
+    rm -rf "$work/$t.cover"
+    mkdir "$work/$t.cover"
+    "$target_dir/$triple/release/$t" -set_cover_merge=1 -use_counters=0 -use_cmp=0 "$work/$t.cover" "$work/$t" \
+        -timeout=$alarm "${memory[@]}" >"$artifacts/$t.cover.log" 2>&1 || return 0
     rm -rf "corpus/$t"
     mkdir -p "corpus/$t"
-    local given
     given=$(find seeds ../fixtures -type f -exec sha1sum {} + | cut -d' ' -f1)
     while read -r size f; do
         # The name is the SHA-1 of the content; fixtures and seeds are kept already.
         [[ $given != *$f* ]] || continue
         sum=$((sum + size))
         [[ $sum -le $kept_max ]] || break
-        cp "$work/$t/$f" "corpus/$t/"
-    done < <(find "$work/$t" -type f -printf '%s %f\n' | sort -n)
+        cp "$work/$t.cover/$f" "corpus/$t/"
+    done < <(find "$work/$t.cover" -type f -printf '%s %f\n' | sort -n)
+    rm -rf "$work/$t.cover"
 }
 
 failed=0
@@ -202,6 +211,6 @@ else
     [[ $turn -le 300 ]] || turn=300
     end=$((EPOCHSECONDS + length * 60))
     while [[ $EPOCHSECONDS -lt $end ]]; do each $((turn > 0 ? turn : 1)) "${targets[@]}"; done
-    for t in "${targets[@]}"; do keep "$t"; done
+    for t in "${targets[@]}"; do shrink "$t" && keep "$t"; done
 fi
 exit "$failed"
