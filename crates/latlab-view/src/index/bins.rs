@@ -29,7 +29,7 @@ impl Default for Bins {
 }
 
 impl Bins {
-    /// Those of one of `cpus` CPUs, which share [`ALL`].
+    /// Those of one of `cpus` CPUs, which share a number of bins.
     pub fn of_one_of(cpus: usize) -> Self {
         Self { most: (ALL / cpus.max(1)).clamp(LEAST, MOST), ..Self::default() }
     }
