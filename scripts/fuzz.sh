@@ -211,6 +211,9 @@ else
     [[ $turn -le 300 ]] || turn=300
     end=$((EPOCHSECONDS + length * 60))
     while [[ $EPOCHSECONDS -lt $end ]]; do each $((turn > 0 ? turn : 1)) "${targets[@]}"; done
-    for t in "${targets[@]}"; do shrink "$t" && keep "$t"; done
+    for t in "${targets[@]}"; do
+        shrink "$t"
+        keep "$t"
+    done
 fi
 exit "$failed"

@@ -415,17 +415,18 @@ const NAMED_MAX: usize = 256;
 /// The metrics of a subject by name, and by all that makes two of them the same.
 struct Lookup<'a> {
     found: &'a [Found],
-    by_name: HashMap<&'a str, Vec<&'a Found>>,
+    by_name: HashMap<&'a str, Vec<usize>>,
     by_key: HashMap<&'a Key, usize>,
 }
 
 impl<'a> Lookup<'a> {
     fn new(found: &'a [Found]) -> Self {
-        let mut by_name: HashMap<&str, Vec<&Found>> = HashMap::new();
-        for f in found {
-            by_name.entry(&f.name).or_default().push(f);
+        let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut by_key = HashMap::new();
+        for (i, f) in found.iter().enumerate() {
+            by_name.entry(&f.name).or_default().push(i);
+            by_key.insert(&f.key, i);
         }
-        let by_key = found.iter().enumerate().map(|(i, f)| (&f.key, i)).collect();
         Self { found, by_name, by_key }
     }
 
@@ -433,34 +434,35 @@ impl<'a> Lookup<'a> {
     /// parameters do not contradict.
     fn matching(&self, f: &Found, skipped: &mut Vec<Skipped>) -> Option<usize> {
         let named = self.by_name.get(f.name.as_str())?;
-        if let Some(&exact) = self.by_key.get(&f.key).filter(|i| self.found[**i].unit == f.unit) {
+        let of = |i: usize| &self.found[i];
+        if let Some(exact) = self.by_key.get(&f.key).copied().filter(|i| of(*i).unit == f.unit) {
             return Some(exact);
         }
         let few = &named[..named.len().min(NAMED_MAX)];
-        let same_unit: Vec<&Found> = few.iter().copied().filter(|o| o.unit == f.unit).collect();
-        if same_unit.is_empty() {
+        let Some(same_unit) = few.iter().copied().find(|i| of(*i).unit == f.unit) else {
             skipped.push(Skipped {
                 metric: label(f),
-                reason: units(Note::new("compare.units"), f.unit, named[0].unit),
+                reason: units(Note::new("compare.units"), f.unit, of(named[0]).unit),
             });
             return None;
-        }
-        let further = |o: &&Found| {
-            o.params.keys().filter(|k| !f.params.contains_key(*k)).count()
-                + f.params.keys().filter(|k| !o.params.contains_key(*k)).count()
         };
+        let further = |i: &usize| {
+            let o = &of(*i).params;
+            o.keys().filter(|k| !f.params.contains_key(*k)).count()
+                + f.params.keys().filter(|k| !o.contains_key(*k)).count()
+        };
+        let is_all = few.len() == named.len();
+        let fits = |i: &usize| is_all && of(*i).unit == f.unit && agrees(f, of(*i));
         // The least further parameters first: the total before one thread's share of it.
-        let fitting = same_unit.iter().copied().filter(|o| agrees(f, o)).min_by_key(further);
-        match fitting.filter(|_| named.len() <= NAMED_MAX) {
-            Some(o) => {
+        match few.iter().copied().filter(fits).min_by_key(further) {
+            Some(i) => {
                 let one_thread = |x: &Found| x.params.contains_key("thread");
-                let at = self.by_key.get(&o.key).copied();
-                at.filter(|_| one_thread(f) == one_thread(o))
+                (one_thread(f) == one_thread(of(i))).then_some(i)
             }
             None => {
                 skipped.push(Skipped {
                     metric: label(f),
-                    reason: Note::new("compare.parameters").value("other", label(same_unit[0])),
+                    reason: Note::new("compare.parameters").value("other", label(of(same_unit))),
                 });
                 None
             }

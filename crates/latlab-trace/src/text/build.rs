@@ -4,8 +4,8 @@
 //! comes out is read by the same code as a recording.
 
 use super::line::Head;
-use crate::file::{Buffer, CpuData, Options, PageLayout};
-use crate::file::{DEFAULT_MEMORY, Memory};
+
+use crate::file::{Buffer, CpuData, Memory, Options, PageLayout};
 use crate::names::{Comms, PrintkFormats, Symbols};
 use crate::ring::PageEncoder;
 use crate::{Diagnostics, Endian, EventFormat, Formats, Missed, TraceFile};
@@ -105,10 +105,9 @@ const CPU: u64 = 3 * PAGE as u64;
 const TABLE_WEIGHT: u64 = 8;
 
 /// Collects events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TraceBuilder {
-    /// Memory that the trace may take, and what it takes, bytes.
-    memory: u64,
+    /// Memory that the trace takes, bytes.
     used: u64,
     shapes: HashMap<String, Shape>,
     formats: Formats,
@@ -119,31 +118,10 @@ pub struct TraceBuilder {
     diagnostics: Diagnostics,
 }
 
-impl Default for TraceBuilder {
-    fn default() -> Self {
-        Self::within(DEFAULT_MEMORY)
-    }
-}
-
 impl TraceBuilder {
-    /// One whose trace takes about `memory` bytes at most.
-    pub(super) fn within(memory: u64) -> Self {
-        Self {
-            memory,
-            used: 0,
-            shapes: HashMap::new(),
-            formats: Formats::default(),
-            cpus: BTreeMap::new(),
-            comms: Comms::default(),
-            symbols: HashMap::new(),
-            kallsyms: Vec::new(),
-            diagnostics: Diagnostics::default(),
-        }
-    }
-
-    /// Whether nothing more fits: the pages of the longest CPU are there twice for a moment.
-    pub(super) fn is_full(&self) -> bool {
-        self.used >= self.memory / 2
+    /// Whether nothing more fits into `memory` bytes: the pages of the longest CPU are there twice for a moment.
+    pub(super) fn is_full(&self, memory: u64) -> bool {
+        self.used >= memory / 2
     }
 
     pub(super) fn damage(&mut self, offset: u64, what: String) {
@@ -307,23 +285,22 @@ impl TraceBuilder {
         }
     }
 
-    /// The trace.
-    pub(super) fn finish(self, _tracer: &str) -> TraceFile<'static> {
+    /// The trace, which may take `memory` bytes.
+    pub(super) fn finish(mut self, memory: u64) -> TraceFile<'static> {
         let mut cpus = Vec::new();
         let mut size = 0;
-        let mut all = self.cpus;
-        for (cpu, pages) in &mut all {
+        for (cpu, pages) in &mut self.cpus {
             pages.last.finish(&mut pages.full);
             cpus.push(CpuData { cpu: *cpu, offset: size, size: pages.full.len() as u64 });
             size += pages.full.len() as u64;
         }
         let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        for pages in std::mem::take(&mut all).into_values() {
+        for pages in self.cpus.into_values() {
             data.extend_from_slice(&pages.full);
         }
         let highest = cpus.iter().map(|c| c.cpu.saturating_add(1)).max().unwrap_or(0);
         TraceFile {
-            memory: Memory::new(self.memory),
+            memory: Memory::new(memory),
             data: Cow::Owned(data),
             version: 0,
             endian: Endian::Little,

@@ -47,10 +47,10 @@ pub fn parse_within(data: &[u8], memory: u64) -> Result<TraceFile<'static>, Trac
     if memchr::memchr(0, probe).is_some() || !lines(probe).any(is_ftrace) {
         return Err(TraceError::NotATrace);
     }
-    let mut reader = Reader { builder: TraceBuilder::within(memory), ..Reader::default() };
+    let mut reader = Reader::default();
     let mut offset = 0u64;
     for line in lines(data) {
-        if reader.builder.is_full() {
+        if reader.builder.is_full(memory) {
             let what = format!(
                 "the events before this line take what the memory limit of {} MiB allows; the rest is left out",
                 memory >> 20
@@ -61,7 +61,7 @@ pub fn parse_within(data: &[u8], memory: u64) -> Result<TraceFile<'static>, Trac
         reader.line(line, offset);
         offset += line.len() as u64 + 1;
     }
-    Ok(reader.finish())
+    Ok(reader.finish(memory))
 }
 
 fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -142,12 +142,12 @@ impl Reader {
         }
     }
 
-    fn finish(mut self) -> TraceFile<'static> {
+    fn finish(mut self, memory: u64) -> TraceFile<'static> {
         if self.strange > COMPLAINTS {
             let more = self.strange - COMPLAINTS;
             self.builder.damage(0, format!("{more} more lines are none of ftrace's"));
         }
-        TraceFile { longest: self.longest, ..self.builder.finish(&self.tracer) }
+        TraceFile { longest: self.longest, ..self.builder.finish(memory) }
     }
 }
 

@@ -128,12 +128,12 @@ impl Reading<'_> {
             self.fold.fold(fields, &mut self.decoder, &event, origin);
             if self.fold.events.is_multiple_of(1 << 16) {
                 progress.events.fetch_add(1 << 16, Ordering::Relaxed);
+                if progress.stop.load(Ordering::Relaxed) {
+                    break;
+                }
             }
             if let Some(before) = before {
                 return before;
-            }
-            if progress.stop.load(Ordering::Relaxed) {
-                break;
             }
         }
         self.done = true;
@@ -212,6 +212,9 @@ impl Index {
             let found: Mutex<Vec<(Cpu, Diagnostics)>> = Mutex::new(Vec::new());
             let work = || {
                 while let Some(one) = reading.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if progress.stop.load(Ordering::Relaxed) {
+                        break;
+                    }
                     let mut one = lock(one);
                     let mut fold = one.advance(&fields, origin, cut, progress);
                     fold.finish(one.decoder.names());

@@ -67,9 +67,6 @@ pub fn read(text: &str) -> Result<Option<Source>, ForeignError> {
     // Bytes that each process works on.
     let mut ring: Option<i64> = None;
     for line in text.lines() {
-        if records.places.len() > RESULTS_MAX {
-            break;
-        }
         let line = line.trim();
         if let Some(block) = line.strip_prefix('"') {
             ring = block
@@ -85,7 +82,7 @@ pub fn read(text: &str) -> Result<Option<Source>, ForeignError> {
         {
             let params =
                 [("size".to_owned(), Param::Int(size)), ("procs".to_owned(), Param::Int(procs))];
-            records.add("ctx.ring", params.into(), Unit::Ns, us * 1e3);
+            records.add("ctx.ring", params.into(), Unit::Ns, us * 1e3)?;
             continue;
         }
         ring = None;
@@ -95,11 +92,8 @@ pub fn read(text: &str) -> Result<Option<Source>, ForeignError> {
                 Some((_, ours, factor)) => ((*ours).to_owned(), value * factor),
                 None => (["lmbench.", &slug(name)].concat(), value),
             };
-            records.add(&name, BTreeMap::new(), unit, value);
+            records.add(&name, BTreeMap::new(), unit, value)?;
         }
-    }
-    if records.places.len() > RESULTS_MAX {
-        return Err(ForeignError::TooManyResults { tool: "lmbench", most: RESULTS_MAX });
     }
     let records = records.finish();
     if records.is_empty() {
@@ -141,15 +135,25 @@ struct Records {
 
 impl Records {
     /// Several values of one name (a results file of repeated runs) are its samples.
-    fn add(&mut self, name: &str, params: BTreeMap<String, Param>, unit: Unit, value: f64) {
+    fn add(
+        &mut self,
+        name: &str,
+        params: BTreeMap<String, Param>,
+        unit: Unit,
+        value: f64,
+    ) -> Result<(), ForeignError> {
         let next = self.records.len();
         let words = params.iter().map(|(k, v)| [k, "=", &v.to_string()].concat()).collect();
         let place = *self.places.entry((name.to_owned(), words)).or_insert(next);
+        if place == RESULTS_MAX {
+            return Err(ForeignError::TooManyResults { tool: "lmbench", most: RESULTS_MAX });
+        }
         if place == next {
             let name = name.to_owned();
             self.records.push(Record { name, params, unit, ..Record::default() });
         }
         self.records[place].samples.push(value);
+        Ok(())
     }
 
     fn finish(mut self) -> Vec<Record> {
