@@ -4,7 +4,6 @@
 //! comes out is read by the same code as a recording.
 
 use super::line::Head;
-
 use crate::file::{Buffer, CpuData, Memory, Options, PageLayout};
 use crate::names::{Comms, PrintkFormats, Symbols};
 use crate::ring::PageEncoder;
