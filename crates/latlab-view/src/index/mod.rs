@@ -42,6 +42,8 @@ const TILES: usize = 4096;
 /// Bytes of a buffer after which the first of its indexes is handed out; each further one holds
 /// [`GROWTH`] times as much, so that all copies together cost less than the index itself.
 const FIRST: u64 = 16 << 20;
+/// Events of a CPU after which progress is told, and whether to stop is asked.
+const STEP: u64 = 1 << 12;
 /// See [`FIRST`].
 const GROWTH: u64 = 8;
 
@@ -126,8 +128,8 @@ impl Reading<'_> {
         while let Some(event) = self.events.next() {
             let before = (event.time > cut).then(|| self.fold.clone());
             self.fold.fold(fields, &mut self.decoder, &event, origin);
-            if self.fold.events.is_multiple_of(1 << 16) {
-                progress.events.fetch_add(1 << 16, Ordering::Relaxed);
+            if self.fold.events.is_multiple_of(STEP) {
+                progress.events.fetch_add(STEP, Ordering::Relaxed);
                 if progress.stop.load(Ordering::Relaxed) {
                     break;
                 }
