@@ -182,7 +182,7 @@ fn is_named(
         |w: &Window| matches!(w.share(group).kind, Some(Kind::Work | Kind::Timer | Kind::Hrtimer));
     let unsure = of < 3 || judge.contrast.on_time == 0;
     let mostly_seen = 2 * silent.len() <= m.excess.len();
-    if (is_bracketed(group.cause) || cfg!(feature = "host") && windows().all(function))
+    if (is_bracketed(group.cause) || windows().all(function))
         && (mostly_seen || unsure && !judge.is_guest())
     {
         return true;

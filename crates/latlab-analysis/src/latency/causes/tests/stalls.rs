@@ -185,6 +185,27 @@ fn a_function_that_runs_as_long_as_usual_was_not_stopped() {
     assert_eq!(named(None).mechanism, Mechanism::Alternatives);
 }
 
+/// A work item that runs as long as usual in most late wake-ups is named, also where two are longer than usual in their
+/// captures. Of those two alone a stall may be the cause.
+#[test]
+fn a_work_item_that_mostly_runs_as_long_as_usual_is_named() {
+    let named = |as_usual: u64| {
+        let mut windows = controls(&[("app", 110), ("on_work", 2)]);
+        windows.extend((0..as_usual + 2).map(|i| {
+            let parts = [(Cause::InterruptsOff, "on_work", 300_000 + i, Kind::Work)];
+            let mut late = window(true, &parts, true);
+            late.shares[0].1.usual_silent_ns = Some(if i < 2 { 150_000 } else { 300_000 });
+            late
+        }));
+        windows.extend((0..30).map(|i| held_off("app", 300_000 + i)));
+        let guest = SystemContext { hypervisor: Some("qemu".into()), ..SystemContext::default() };
+        let e = explain(&windows, &guest);
+        e.causes.iter().any(|c| c.who == "on_work" && c.mechanism == Mechanism::InterruptsOff)
+    };
+    assert!(named(8));
+    assert!(!named(0));
+}
+
 /// A stall hits what has a third of each wake-up in a third of the late ones.
 #[test]
 fn a_handler_that_has_much_of_every_wake_up_is_hit_by_stalls() {
