@@ -12,21 +12,36 @@ trap '[[ -z $server ]] || kill "$server"; rm -rf "$out" "$disk"' EXIT
 export NO_COLOR=1 COLUMNS=200
 page=$top/docs/studies.md
 fixtures=$top/fixtures
-passed=0 failed=0
+passed=0 failed=0 again=0
 # Commands of the page that were run here, or that a test runs elsewhere.
 declare -A met=()
 
 # row COMMAND OPTIONS PATTERN…: COMMAND is on the page; with OPTIONS, which make it short, it ends with 0 and prints
-# each PATTERN (extended regular expression).
+# each PATTERN (extended regular expression). On a shared machine a measurement may be disturbed: one that fails is run
+# once more.
 row() {
-    local command=$1 options=$2 status=0 pattern
-    shift 2
-    met[$command]=1
-    grep -qF -- "\`latlab ${command//|/\\|}\`" "$page" || {
-        printf 'not on the page: latlab %s\n' "$command"
+    met[$1]=1
+    grep -qF -- "\`latlab ${1//|/\\|}\`" "$page" || {
+        printf 'FAIL not on the page: latlab %s\n' "$1"
         failed=$((failed + 1))
         return
     }
+    if run_row "$@"; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    printf 'FAIL latlab %s\n' "$1"
+    if run_row "$@"; then
+        again=$((again + 1))
+        printf 'repeated: latlab %s\n' "$1"
+    fi
+}
+
+# run_row COMMAND OPTIONS PATTERN…: one run of a row; says why it fails.
+run_row() {
+    local command=$1 options=$2 status=0 pattern
+    shift 2
     local -a words short kept=()
     command=${command//\/dev\/sda/$disk}
     eval "words=(${command//fixtures\//$fixtures/})" "short=($options)"
@@ -49,25 +64,22 @@ row() {
     if [[ $status -ne 0 ]]; then
         printf 'exit code %s: latlab %s %s\n' "$status" "$command" "$options"
         tail -n 5 "$out/said"
-        failed=$((failed + 1))
-        return
+        return 1
     fi
     for pattern; do
         grep -qE -- "$pattern" "$out/said" || {
             printf 'no "%s" in: latlab %s %s\n' "$pattern" "$command" "$options"
             head -n 40 "$out/said"
-            failed=$((failed + 1))
-            return
+            return 1
         }
     done
-    passed=$((passed + 1))
 }
 
 # elsewhere COMMAND FILE TEXT: the test in FILE, which has TEXT, runs COMMAND in a machine.
 elsewhere() {
     met[$1]=1
     grep -qF -- "$3" "$top/$2" || {
-        printf 'no "%s" in %s: latlab %s\n' "$3" "$2" "$1"
+        printf 'FAIL no "%s" in %s: latlab %s\n' "$3" "$2" "$1"
         failed=$((failed + 1))
     }
 }
@@ -83,7 +95,7 @@ row 'bench syscall.getppid' '-D 1s' 'getppid' >/dev/null
 row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '--no-such' 'x' >/dev/null
 row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '-D 1s' 'never printed' >/dev/null
 elsewhere 'no-such' docs/studies.md 'never printed' >/dev/null
-[[ $passed == 0 && $failed == 4 ]] || die "of four wrong rows, $failed were refused"
+[[ $passed == 0 && $failed == 4 && $again == 0 ]] || die "of four wrong rows, $failed were refused"
 failed=0 met=()
 
 # ARM-Linux on a BeagleBone Black (2015).
@@ -159,10 +171,10 @@ elsewhere 'image --board beaglebone-black --nfs-root 192.168.7.1:/srv/bone -o ne
 # What is on the page is run.
 [[ $(id -u) -ne 0 ]] || while read -r command; do
     [[ -n ${met[${command:-menu}]:-} ]] || {
-        printf 'on the page and not run by any test: latlab %s\n' "$command"
+        printf 'FAIL on the page and not run by any test: latlab %s\n' "$command"
         failed=$((failed + 1))
     }
 done < <(of_page)
 
 printf '%s passed, %s failed\n' "$passed" "$failed"
-exit $((failed > 0))
+exit $((failed > again))
