@@ -106,7 +106,7 @@ fn spans_between_places_of_a_program_are_explained() {
             (task["task"].as_str(), task["release"]["from"].as_str()),
             (Some("jobs"), Some(ends[0]))
         );
-        // 20 jobs take 130 ms and more; between two intervals some are not seen.
+        // 20 jobs take 130 ms and more.
         assert!(of("activations") >= 20 && of("late") >= 1, "{ends:?} {task:#}");
         assert!(task["late_by"]["ran_long"].as_u64() >= Some(1), "{ends:?} {task:#}");
         assert!(task["response"]["max"].as_u64() >= Some(29_900_000), "{task:#}");
@@ -140,6 +140,26 @@ fn spans_between_places_of_a_program_are_explained() {
         "{text}"
     );
     assert!(text.lines().count() <= 45, "{text}");
+}
+
+/// One span follows the other, each as long as several intervals of the recording: all are seen but the first and the last.
+#[test]
+fn spans_cross_the_ends_of_intervals() {
+    if !is_root() || tracefs().is_none() {
+        return skip("it takes root and tracefs");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let _alone = real_time();
+    let ends = ["--from", "syscall:wait4", "--to", "sysret:wait4", "--deadline", "10s"];
+    let waiting = ["--", "sh", "-c", "while :; do sleep 0.9; done"];
+    let args = [&["why", "--json", "-D", "5", "--out", "run"], &ends[..], &waiting].concat();
+    let output = latlab(dir.path(), &args);
+    let found = detail(&output);
+    let response = &found["activations"][0]["response"];
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{found:#}"));
+    let (spans, longest) = (number(&response["sum"]), number(&response["max"]));
+    let recorded = number(&found["session"]["duration_ns"]);
+    assert!(spans >= recorded - 2.5 * longest, "{spans} of {recorded}: {response:#}");
 }
 
 /// After a SIGKILL the probes are in the journal, and are removed by the next start.

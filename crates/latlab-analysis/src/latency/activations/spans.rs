@@ -107,11 +107,30 @@ pub struct Span {
     pub cpu: CpuId,
 }
 
+/// Which spans of a file count: those that end behind the one time and not behind the other. A recording that is read
+/// in overlapping parts has each span once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Spans that end until then were found before.
+    pub after: TraceNs,
+    /// Later events may be missing.
+    pub until: TraceNs,
+}
+
+impl Default for Ending {
+    /// All spans.
+    fn default() -> Self {
+        Self { after: TraceNs(0), until: TraceNs(u64::MAX) }
+    }
+}
+
 /// The spans of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// In order of their ends.
     pub spans: Vec<Span>,
+    /// When those began that have not ended until the last time that counts, in order.
+    pub open: Vec<TraceNs>,
     /// First events, last events.
     pub events: (u64, u64),
     /// First events whose key had an open span already: it begins anew.
@@ -194,11 +213,11 @@ fn fields<'f>(
     if found.is_empty() { Err(known) } else { Ok(found) }
 }
 
-/// The spans of a file.
+/// The spans of a file that end in a part of it.
 ///
 /// # Errors
 /// When an end names no event or field of it.
-pub fn spans(file: &TraceFile<'_>, ends: &Ends) -> Result<Found, SpanError> {
+pub fn spans(file: &TraceFile<'_>, ends: &Ends, part: Ending) -> Result<Found, SpanError> {
     let (first, last) = match &ends.key {
         Key::Fields(from, to) => (Some(from.as_str()), Some(to.as_str())),
         _ => (None, None),
@@ -210,6 +229,9 @@ pub fn spans(file: &TraceFile<'_>, ends: &Ends) -> Result<Found, SpanError> {
     let mut open: HashMap<u64, (TraceNs, CpuId, Tid)> = HashMap::new();
     let mut found = Found::default();
     file.scan(&latlab_trace::Select::default(), 1, |event| {
+        if event.time > part.until.0 {
+            return ControlFlow::Break(());
+        }
         if event.missed != Missed::No {
             // Whether the one or the other event was among them is not known.
             open.clear();
@@ -221,24 +243,28 @@ pub fn spans(file: &TraceFile<'_>, ends: &Ends) -> Result<Found, SpanError> {
         let pid = pid_of.map_or(0, |f| f.i64(event.payload) as i32);
         let tid = Tid(pid);
         let (time, cpu) = (TraceNs(event.time), CpuId(event.cpu));
+        let counts = time > part.after;
         if ends && let Some(key) = to.key(event, pid) {
-            found.events.1 += 1;
+            found.events.1 += u64::from(counts);
             match open.remove(&key) {
-                Some((from, cpu, begun_by)) if from < time => {
+                Some((from, cpu, begun_by)) if from < time && counts => {
                     found.spans.push(Span { from, to: time, tid, begun_by, cpu });
                 }
                 Some(_) => {}
-                None => found.unmatched += 1,
+                None => found.unmatched += u64::from(counts),
             }
         }
         if begins && let Some(key) = from.key(event, pid) {
-            found.events.0 += 1;
+            found.events.0 += u64::from(counts);
             if open.len() < OPEN || open.contains_key(&key) {
-                found.again += u64::from(open.insert(key, (time, cpu, tid)).is_some());
+                let again = open.insert(key, (time, cpu, tid)).is_some();
+                found.again += u64::from(again && counts);
             }
         }
         if found.spans.len() < SPANS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
+    found.open = open.into_values().map(|(from, ..)| from).collect();
+    found.open.sort_unstable();
     Ok(found)
 }
 
@@ -501,18 +527,59 @@ mod tests {
             key: Key::parse(key),
             names: ("a".into(), "b".into()),
         };
+        let whole = |ends: &Ends| spans(&file, ends, Ending::default());
         let lengths = |found: &Found| -> Vec<u64> {
             found.spans.iter().map(|s| s.to.since(s.from).0 / 1_000).collect()
         };
-        let found = spans(&file, &asked("pid", "sched/sched_wakeup")).unwrap();
+        let found = whole(&asked("pid", "sched/sched_wakeup")).unwrap();
         assert_eq!((lengths(&found), found.events, found.unmatched), (vec![150, 300], (2, 3), 1));
-        let found = spans(&file, &asked("tid", "sched/sched_wakeup")).unwrap();
+        let found = whole(&asked("tid", "sched/sched_wakeup")).unwrap();
         assert_eq!((lengths(&found), found.again, found.unmatched), (vec![150], 1, 2));
-        let found = spans(&file, &asked("pid", "sched/sched_wakeup : pid == 11")).unwrap();
+        let found = whole(&asked("pid", "sched/sched_wakeup : pid == 11")).unwrap();
         assert_eq!(lengths(&found), [300]);
-        let error = spans(&file, &asked("nothing", "sched/sched_wakeup")).unwrap_err().to_string();
+        assert_eq!(found.open, [TraceNs(100_000_150_000)]);
+        let error = whole(&asked("nothing", "sched/sched_wakeup")).unwrap_err().to_string();
         assert!(error.contains("no field") && error.contains("target_cpu"), "{error}");
-        let error = spans(&file, &asked("pid", "no_such_event")).unwrap_err().to_string();
+        let error = whole(&asked("pid", "no_such_event")).unwrap_err().to_string();
         assert!(error.contains("--to b") && error.contains("no_such_event"), "{error}");
+    }
+    /// A recording in two parts, of which the second one begins where the earliest open span did.
+    #[test]
+    fn a_span_that_crosses_two_parts_is_found_once() {
+        let event = |us: u64, name: &str, pid: i32| {
+            format!(
+                "     loop-7     [000] d..2.   100.{us:06}: {name}: comm=a pid={pid} prio=120 target_cpu=000\n"
+            )
+        };
+        let (from, to) = ("sched_waking", "sched_wakeup");
+        let lines = [
+            event(100, from, 11),
+            event(150, to, 11),
+            event(200, from, 12),
+            event(300, from, 13),
+            event(400, to, 13),
+            event(500, from, 14),
+            event(600, to, 12),
+            event(700, to, 14),
+        ];
+        let ends = Ends {
+            from: "sched/sched_waking".into(),
+            to: "sched/sched_wakeup".into(),
+            key: Key::parse("pid"),
+            names: ("a".into(), "b".into()),
+        };
+        let of = |lines: &[String], part: Ending| {
+            let text = ["# tracer: nop\n#\n", &lines.concat()].concat();
+            let file = latlab_trace::open(text.as_bytes()).unwrap();
+            spans(&file, &ends, part).unwrap()
+        };
+        let at = |us: u64| TraceNs(100_000_000_000 + us * 1_000);
+        let begins = |found: &Found| found.spans.iter().map(|s| s.from).collect::<Vec<_>>();
+        let first = of(&lines[..6], Ending { until: at(450), ..Ending::default() });
+        assert_eq!((begins(&first), &first.open[..]), (vec![at(100), at(300)], &[at(200)][..]));
+        let second = of(&lines[2..], Ending { after: at(450), ..Ending::default() });
+        assert_eq!((begins(&second), second.open), (vec![at(200), at(500)], vec![]));
+        let counted = [first.events, second.events, (first.unmatched, second.unmatched)];
+        assert_eq!(counted, [(3, 2), (1, 2), (0, 0)]);
     }
 }

@@ -8,7 +8,7 @@ use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::activations::Late;
 use latlab_analysis::latency::activations::from_capture::{Chosen, Known, Thread};
-use latlab_analysis::latency::activations::spans::Found;
+use latlab_analysis::latency::activations::spans::{Ending, Found};
 use latlab_analysis::latency::activations::summary::Gathered;
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures;
@@ -33,7 +33,7 @@ fn read(
     let capture = from_trace::capture(&file, &name);
     #[cfg(feature = "host")]
     let capture = with_user_stacks(capture, path)?;
-    let (threads, found) = finder.find(&file, &capture, chosen, known)?;
+    let (threads, found) = finder.find(&file, &capture, chosen, known, Ending::default())?;
     Ok((capture, threads, found, file.diagnostics))
 }
 

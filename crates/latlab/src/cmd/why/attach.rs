@@ -24,7 +24,7 @@ use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::activations::Late;
 use latlab_analysis::latency::activations::from_capture::{Chosen, Thread};
-use latlab_analysis::latency::activations::spans::Found;
+use latlab_analysis::latency::activations::spans::{Ending, Found};
 use latlab_analysis::latency::activations::summary::{Gathered, known, rank};
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures::{finish, gather, longest};
@@ -130,6 +130,7 @@ fn record(
         stacks: user_stacks::Recording::new(args.user_stacks()),
         finder,
         seen: Found::default(),
+        told: TraceNs(0),
         window: Window::default(),
     };
     let found = recording.run(tracefs, &level, begun, &args.command);
@@ -167,6 +168,8 @@ struct Recording {
     stacks: user_stacks::Recording,
     /// Events of both ends of spans.
     seen: Found,
+    /// Spans that end until then are found.
+    told: TraceNs,
     /// What is kept of the intervals before.
     window: Window,
 }
@@ -278,7 +281,7 @@ impl Recording {
         let snapshot = self.window.with(snapshot);
         let before = std::mem::replace(&mut self.chosen, Chosen::Tids(Vec::new()));
         self.chosen = merged(before, chosen);
-        let (capture, mut found) = self.analyse(&snapshot, since, of.number)?;
+        let (capture, mut found, open) = self.analyse(&snapshot, since, of)?;
         if capture.clock_is_monotonic {
             found.iter_mut().for_each(|thread| thread.jobs.retain(|j| j.end <= of.horizon));
         }
@@ -287,15 +290,21 @@ impl Recording {
         let fresh = gather(found, by_name, self.late, &mut self.threads);
         rank(&mut self.threads, self.late.unwrap_or_default());
         let (begin, end) = ends(&capture);
-        let from = if of.is_last || self.finder.names().is_some() {
+        let can_keep = |from: &TraceNs| Window::fits(&snapshot, (*from, end), of.most);
+        let from = if of.is_last {
             None
+        } else if self.finder.names().is_some() {
+            // A span that never ends takes no room from later ones.
+            let begins: Vec<TraceNs> = open.into_iter().chain([of.horizon]).collect();
+            let first = begins.partition_point(|from| !can_keep(from));
+            begins.get(first).copied().filter(|_| capture.clock_is_monotonic)
         } else {
             // Without an activation of the explained thread its period may be longer than the window.
             let first = self.threads.first();
             let own = first.and_then(|first| needed.iter().find(|n| n.0 == first.tid));
             Some(own.and_then(|own| own.1).unwrap_or(begin))
         };
-        let fits = from.is_some_and(|from| Window::fits(&snapshot, (from, end), of.most));
+        let fits = from.as_ref().is_some_and(can_keep);
         // Those of other threads are not explained.
         let first = self.threads.first();
         if let Some(ns) = first.and_then(|first| longest(first, &fresh, self.late, !fits)) {
@@ -308,14 +317,15 @@ impl Recording {
         Ok(())
     }
 
-    /// What is in a window that has everything since a time.
+    /// What is in a window that has everything since a time, and when the spans began that have not ended.
     fn analyse(
         &mut self,
         snapshot: &Snapshot,
         since: Option<TraceNs>,
-        number: u32,
-    ) -> anyhow::Result<(Capture, Vec<Thread>)> {
-        let name = format!("{number:04}.dat");
+        of: &Interval,
+    ) -> anyhow::Result<(Capture, Vec<Thread>, Vec<TraceNs>)> {
+        let name = format!("{:04}.dat", of.number);
+        let part = Ending { after: self.told, until: of.horizon };
         let known = known(&self.threads);
         let (finder, chosen) = (&self.finder, &self.chosen);
         let analysis = || -> anyhow::Result<_> {
@@ -325,7 +335,8 @@ impl Recording {
             // Also of a CPU whose first event comes later.
             let covered = since.map_or(capture.covered_from, |t| t.min(capture.covered_from));
             capture.covered_from = covered;
-            let (found, seen) = finder.find(&file, &capture, chosen, &known)?;
+            let part = if capture.clock_is_monotonic { part } else { Ending::default() };
+            let (found, seen) = finder.find(&file, &capture, chosen, &known, part)?;
             Ok((capture, found, seen))
         };
         // It can take longer than the rings of counters and stacks hold.
@@ -340,7 +351,8 @@ impl Recording {
             analysis.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })?;
         add(&mut self.seen, &seen);
-        Ok((capture, found))
+        self.told = of.horizon;
+        Ok((capture, found, seen.open))
     }
 
     fn keep(&mut self, ns: u64, snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use anyhow::{anyhow, bail};
 use latlab_analysis::latency::activations::from_capture::{
     Chosen, Known, Thread, is_named, threads_to_the_end,
 };
-use latlab_analysis::latency::activations::spans::{self, Ends, Found, Key};
+use latlab_analysis::latency::activations::spans::{self, Ending, Ends, Found, Key};
 use latlab_analysis::latency::capture::Capture;
 use latlab_sys::recorder::{EventSpec, RecordConfig};
 use latlab_sys::tracefs::{ProbeOn, Probes, Tracefs};
@@ -174,7 +174,8 @@ impl Finder {
         Ok(probes)
     }
 
-    /// The threads of a recording with their activations or spans, and how many events of both ends were seen.
+    /// The threads of a recording with their activations, or with the spans that end in a part of it, and how many events
+    /// of both ends were seen.
     ///
     /// # Errors
     /// When the recording has no such events or fields.
@@ -184,11 +185,12 @@ impl Finder {
         capture: &Capture,
         chosen: &Chosen,
         known: &Known,
+        part: Ending,
     ) -> anyhow::Result<(Vec<Thread>, Found)> {
         let Some(ends) = &self.ends else {
             return Ok((threads_to_the_end(capture, chosen, known), Found::default()));
         };
-        let mut found = spans::spans(file, ends)?;
+        let mut found = spans::spans(file, ends, part)?;
         let all = spans::threads(capture, &std::mem::take(&mut found.spans), ends);
         let is_chosen = |thread: &Thread| match chosen {
             Chosen::Tids(tids) => tids.is_empty() || tids.contains(&thread.tid),
