@@ -32,6 +32,8 @@ pub struct Incident {
     pub part: LatePart,
     /// It has not ended.
     pub is_open: bool,
+    /// The number of the spans that it is one of; `None`: an activation.
+    pub span: Option<usize>,
 }
 
 impl Incident {
@@ -126,6 +128,7 @@ mod tests {
             job,
             part,
             is_open: false,
+            span: None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! It tells where the time went in one activation. Whether that is the cause of late activations in general
 //! is for the comparison of many, which `latlab why` makes of the captures.
 
-use crate::latency::activations::from_capture::{Chosen, Known, threads};
+use crate::latency::activations::from_capture::{Chosen, Known, Thread, threads};
 use crate::latency::activations::{Job, Late};
 use crate::latency::capture::Capture;
 use crate::latency::summary::{Digest, Examples, digest_found};
@@ -35,9 +35,28 @@ pub struct Lead {
 /// The main part of an activation of a thread, as it is known from less events; `None`: it is not in the capture.
 ///
 /// A capture that ends with the activation does not show what ends the sleep after it, which decides whether it was one.
-pub fn lead(mut capture: Capture, tid: Tid, job: Job, late: Late, known: &Known) -> Option<Lead> {
+pub fn lead(capture: Capture, tid: Tid, job: Job, late: Late, known: &Known) -> Option<Lead> {
     let threads = threads(&capture, &Chosen::Tids(vec![tid]), known);
-    let found = threads.first().map_or(&[][..], |t| &t.jobs);
+    of_threads(capture, &threads, (tid, job, late))
+}
+
+/// The same of a span: `threads` has those of the capture.
+pub fn lead_of_span(
+    capture: Capture,
+    threads: &[Thread],
+    tid: Tid,
+    job: Job,
+    late: Late,
+) -> Option<Lead> {
+    of_threads(capture, threads, (tid, job, late))
+}
+
+fn of_threads(
+    mut capture: Capture,
+    threads: &[Thread],
+    (tid, job, late): (Tid, Job, Late),
+) -> Option<Lead> {
+    let found = threads.iter().find(|t| t.tid == tid).map_or(&[][..], |t| &t.jobs);
     let near = |own: &&Job| own.intended.0.abs_diff(job.intended.0) < APART;
     let last = capture.events.last().map_or(TraceNs(0), |e| e.time);
     let covers = job.intended >= capture.covered_from && job.end.0 <= last.0 + APART;

@@ -24,10 +24,18 @@ pub fn level(level: Level) -> &'static str {
 pub fn doc(status: &Status, details: bool) -> Doc {
     let rows = if details { usize::MAX } else { ROWS };
     let mut blocks = vec![Block::Table(tasks(status))];
-    blocks.push(Block::Table(times("Response time, since the start", &status.total, |t| {
-        &t.response
-    })));
-    blocks.push(Block::Table(times("Start after the intended time", &status.total, |t| &t.start)));
+    let all = status.total.tasks.iter();
+    // A span begins when it is due.
+    let is_span = |t: &&TaskCounts| {
+        let own = status.tasks.iter().find(|own| own.task == t.task);
+        own.is_some_and(|own| matches!(own.release, Some(Release::Span { .. })))
+    };
+    let tasks: Vec<&TaskCounts> = all.clone().filter(|t| !is_span(t)).collect();
+    blocks.push(Block::Table(times("Response time, since the start", all, |t| &t.response)));
+    if !tasks.is_empty() {
+        let caption = "Start after the intended time";
+        blocks.push(Block::Table(times(caption, tasks.into_iter(), |t| &t.start)));
+    }
     if !status.total.causes.is_empty() {
         blocks.push(Block::Table(causes(&status.total, rows)));
     }
@@ -104,7 +112,7 @@ fn tasks(status: &Status) -> Table {
         let total = &status.total;
         vec![
             t.task.clone(),
-            t.threads.to_string(),
+            threads(t),
             begun(t),
             limit(t),
             grouped(count(total, &t.task, |c| c.activations)),
@@ -126,6 +134,14 @@ fn tasks(status: &Status) -> Table {
             Column::right("overruns"),
         ],
         rows: status.tasks.iter().map(row).collect(),
+    }
+}
+
+/// Spans may be those of all threads, whose number is not known.
+fn threads(task: &TaskStatus) -> String {
+    match (task.threads, &task.release) {
+        (0, Some(Release::Span { .. })) => "–".to_owned(),
+        (n, _) => n.to_string(),
     }
 }
 
@@ -151,7 +167,11 @@ fn limit(task: &TaskStatus) -> String {
     }
 }
 
-fn times(caption: &str, slice: &Slice, of_task: fn(&ActivationCounts) -> &Histogram) -> Table {
+fn times<'s>(
+    caption: &str,
+    tasks: impl Iterator<Item = &'s TaskCounts>,
+    of_task: fn(&ActivationCounts) -> &Histogram,
+) -> Table {
     let row = |t: &TaskCounts| {
         let h = of_task(&t.counts);
         let at = |q: f64| h.quantile(q).map_or("–".to_owned(), |ns| format_ns(ns as f64));
@@ -162,7 +182,7 @@ fn times(caption: &str, slice: &Slice, of_task: fn(&ActivationCounts) -> &Histog
     Table {
         caption: caption.into(),
         columns: std::iter::once(Column::left("task")).chain(heads).collect(),
-        rows: slice.tasks.iter().map(row).collect(),
+        rows: tasks.map(row).collect(),
     }
 }
 
@@ -208,6 +228,28 @@ mod tests {
         assert_eq!(begun(&task), "not running");
         let task = TaskStatus { start_limit_ns: 50_000, ..task };
         assert_eq!(limit(&task), "50.0 µs (start)");
+    }
+
+    /// Nobody knows how many threads may end a span, and none starts late.
+    #[test]
+    fn a_span_has_a_length_alone() {
+        let release = Some(Release::Span { from: "syscall:read".into(), to: "sysret:read".into() });
+        let counts = TaskCounts { task: "read".into(), ..TaskCounts::default() };
+        let mut status = Status {
+            tasks: vec![TaskStatus { task: "read".into(), release, ..TaskStatus::default() }],
+            total: Slice { tasks: vec![counts], ..Slice::default() },
+            ..Status::default()
+        };
+        let captions = |status: &Status| -> Vec<String> {
+            let blocks = doc(status, false).sections.remove(0).blocks;
+            let caption = |b| if let Block::Table(t) = b { t.caption } else { String::new() };
+            blocks.into_iter().map(caption).collect()
+        };
+        assert_eq!(captions(&status), ["Tasks", "Response time, since the start"]);
+        let row = &tasks(&status).rows[0];
+        assert_eq!(row[..3], ["read", "–", "by syscall:read"]);
+        status.tasks[0].release = None;
+        assert_eq!(captions(&status).len(), 3);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use control::Control;
 pub use error::TracefsError;
 pub use handles::{Marker, TraceStopper};
 pub use instance::{Instance, RemovedInstance, remove_left, remove_left_behind};
-pub use probes::{ProbeOn, Probes};
+pub use probes::{PROBE_GROUPS, ProbeOn, Probes};
 pub use selection::Selection;
 pub(crate) use selection::select;
 pub use top_level::TopLevel;

@@ -25,23 +25,29 @@ impl ProbeOn {
     }
 }
 
+/// What the names of the groups of all probes of latlab begin with; the process follows.
+pub const PROBE_GROUPS: &str = "latlab_";
+
 /// Probes, which are removed when this is dropped; no instance may have them enabled then.
 #[derive(Debug)]
 pub struct Probes {
     root: PathBuf,
     group: String,
+    /// What was added.
+    definitions: Vec<String>,
     settings: Settings,
 }
 
 impl Probes {
     /// None yet.
     pub fn new(tracefs: &Tracefs) -> Self {
-        let group = format!("latlab_{}", std::process::id());
-        Self { root: tracefs.root().to_owned(), group, settings: Settings::new() }
+        let group = format!("{PROBE_GROUPS}{}", std::process::id());
+        let (root, definitions) = (tracefs.root().to_owned(), Vec::new());
+        Self { root, group, definitions, settings: Settings::new() }
     }
 
     /// Adds one: `name` is that of its event, `place` as the kernel takes it (`PATH:0xOFFSET`, `FUNCTION+OFFSET`),
-    /// `arguments` what it records (`id=%di:u64`). The event's name with its group.
+    /// `arguments` what it records (`id=%di:u64`). The event's name with its group; the same one is added once.
     ///
     /// # Errors
     /// When this kernel has no such probes, or refuses this one.
@@ -61,9 +67,14 @@ impl Probes {
         let event = format!("{}/{name}", self.group);
         let letter = if is_return { 'r' } else { 'p' };
         let definition = format!("{letter}:{event} {place} {arguments}");
+        let own = format!("{}:{name}", self.group);
+        if self.definitions.contains(&definition) {
+            return Ok(own);
+        }
         let group = self.root.join("events").join(&self.group);
         add(&mut self.settings, &list, &group, &event, definition.trim())?;
-        Ok(format!("{}:{name}", self.group))
+        self.definitions.push(definition);
+        Ok(own)
     }
 }
 

@@ -25,6 +25,7 @@ Output: histogram histofall quiet verbose samples format histfile json_file nsec
 Machine: latency idle_states mainaffinity
 watch !on !out !max_memory
 Tasks: config deadline limit period
+Spans: from to key
 Limits: budget captures disk buffer keep_days duration
 Output: dir listen exec
 watch status

@@ -13,8 +13,8 @@ use std::time::Duration;
 ///
 /// A TASK is a thread's name, a process or thread id, or a control group. Counts and captures are kept in the
 /// folder `--dir` within limits; `latlab watch status` and OpenMetrics tell the state. A configuration file has
-/// the long names of the options as keys, and a table `[[task]]` with `name`, `deadline` or `limit`, and `period` for
-/// each task.
+/// the long names of the options as keys, a table `[[task]]` with `name`, `deadline` or `limit`, and `period` for
+/// each task, and a table `[[span]]` with `name`, `from`, `to`, `key`, `task` and `deadline` for spans between two events.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = super::examples::WATCH)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -38,6 +38,15 @@ pub struct Args {
     /// The period of the tasks, for the count of skipped ones (default: as found).
     #[arg(long, value_name = "TIME")]
     period: Option<String>,
+    /// Watch the spans that begin with this event, in place of activations: as in `latlab why --from`.
+    #[arg(long, value_name = "EVENT", requires = "to", conflicts_with_all = ["limit", "period"])]
+    from: Option<String>,
+    /// The event that ends a span; of tasks, where they are given.
+    #[arg(long, value_name = "EVENT", requires = "from")]
+    to: Option<String>,
+    /// What both events have in common: tid, cpu, none, or fields of them [default: tid].
+    #[arg(long, value_name = "KEY", requires = "from")]
+    key: Option<String>,
     /// Folder for counts and captures.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -97,6 +106,7 @@ const DIR: &str = "/var/lib/latlab/watch";
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     task: Vec<FileTask>,
+    span: Vec<FileSpan>,
     dir: Option<PathBuf>,
     budget: Option<String>,
     listen: Option<String>,
@@ -116,11 +126,24 @@ struct FileTask {
     period: Option<String>,
 }
 
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct FileSpan {
+    name: String,
+    from: String,
+    to: String,
+    key: Option<String>,
+    task: Option<String>,
+    deadline: Option<String>,
+}
+
 /// What was asked for, resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The tasks, each once.
     pub tasks: Vec<TaskConfig>,
+    /// The spans, each of another name than the other ones and the tasks.
+    pub spans: Vec<SpanConfig>,
     /// Folder.
     pub dir: PathBuf,
     /// Share of one CPU.
@@ -152,6 +175,23 @@ pub struct TaskConfig {
     pub period_ns: Option<u64>,
 }
 
+/// Spans between two events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpanConfig {
+    /// The name in counts.
+    pub name: String,
+    /// What begins one.
+    pub from: String,
+    /// What ends one.
+    pub to: String,
+    /// What both have in common.
+    pub key: String,
+    /// Only those that end in threads of this name, number or control group.
+    pub task: Option<String>,
+    /// A longer one is late.
+    pub deadline: Option<Nanos>,
+}
+
 impl Args {
     /// The configuration file.
     pub fn file(&self) -> Option<&Path> {
@@ -168,7 +208,8 @@ impl Args {
             None => File::default(),
         };
         self.check_names()?;
-        let given = self.tasks.iter().map(|name| FileTask {
+        let spans = self.spans(file.span)?;
+        let given = self.tasks.iter().filter(|_| self.from.is_none()).map(|name| FileTask {
             name: name.clone(),
             deadline: self.deadline.clone(),
             limit: self.limit.clone(),
@@ -182,7 +223,10 @@ impl Args {
             }
             tasks.push(task);
         }
-        if tasks.is_empty() {
+        if let Some(span) = spans.iter().find(|span| tasks.iter().any(|t| t.name == span.name)) {
+            bail!("span {}: a task has this name", span.name);
+        }
+        if tasks.is_empty() && spans.is_empty() {
             return Err(anyhow!("no task to watch"))
                 .hint("latlab watch TASK, or --config FILE with a table [[task]]");
         }
@@ -199,6 +243,7 @@ impl Args {
         let duration = self.duration.as_deref().map(super::time::seconds).transpose();
         let config = Config {
             tasks,
+            spans,
             dir: self.dir.clone().or(file.dir).unwrap_or_else(|| DIR.into()),
             budget: budget.as_deref().map_or(Ok(0.01), percent)?,
             listen: listen.as_deref().map(loopback).transpose()?,
@@ -217,11 +262,40 @@ impl Args {
 }
 
 impl Args {
+    /// The spans of the command line, one for each task there, and those of a file.
+    fn spans(&self, of_file: Vec<FileSpan>) -> anyhow::Result<Vec<SpanConfig>> {
+        let mut given = Vec::new();
+        if let (Some(from), Some(to)) = (&self.from, &self.to) {
+            let all: Vec<Option<&String>> = match self.tasks.as_slice() {
+                [] => vec![None],
+                tasks => tasks.iter().map(Some).collect(),
+            };
+            given.extend(all.into_iter().map(|task| FileSpan {
+                name: task.map_or_else(|| "span".to_owned(), |task| format!("{task} span")),
+                from: from.clone(),
+                to: to.clone(),
+                key: self.key.clone(),
+                task: task.cloned(),
+                deadline: self.deadline.clone(),
+            }));
+        }
+        let mut spans: Vec<SpanConfig> = Vec::new();
+        for span in given.into_iter().chain(of_file) {
+            let span = span.config()?;
+            if spans.iter().any(|s| s.name == span.name) {
+                bail!("span {}: named twice", span.name);
+            }
+            spans.push(span);
+        }
+        Ok(spans)
+    }
+
     /// What is for the tasks of the command line needs one, and the name of a subcommand among options is no task.
     fn check_names(&self) -> anyhow::Result<()> {
         let options =
             [("--deadline", &self.deadline), ("--limit", &self.limit), ("--period", &self.period)];
-        let given = options.iter().find(|o| o.1.is_some()).filter(|_| self.tasks.is_empty());
+        let is_named = !self.tasks.is_empty() || self.from.is_some();
+        let given = options.iter().find(|o| o.1.is_some()).filter(|_| !is_named);
         if let Some((option, _)) = given {
             let key = option.trim_start_matches('-');
             return Err(anyhow!(
@@ -253,6 +327,27 @@ impl Args {
     fn parse(&self, _: &str) -> anyhow::Result<File> {
         Err(anyhow!("--config: this build reads no TOML"))
             .hint("name tasks and limits by options; latlab watch --help lists them")
+    }
+}
+
+impl FileSpan {
+    fn config(self) -> anyhow::Result<SpanConfig> {
+        let Self { name, from, to, key, task, deadline } = self;
+        if name.is_empty() {
+            return Err(anyhow!("a table [[span]] without a name")).hint("name = \"request\"");
+        }
+        for (which, text) in [("from", &from), ("to", &to)] {
+            if text.is_empty() {
+                return Err(anyhow!("span {name}: no {which}"))
+                    .hint("an event: uprobe:PATH:FUNCTION, syscall:NAME, SYSTEM:EVENT");
+            }
+        }
+        let deadline = deadline.map(|text| micros_ns("--deadline", &text)).transpose()?;
+        if deadline == Some(0) {
+            bail!("--deadline of span {name}: must be above zero");
+        }
+        let (key, deadline) = (key.unwrap_or_else(|| "tid".into()), deadline.map(Nanos));
+        Ok(SpanConfig { name, from, to, key, task, deadline })
     }
 }
 
@@ -322,9 +417,30 @@ mod tests {
         assert_eq!(found.tasks[1].period_ns, Some(2_000_000));
     }
 
+    /// Those of the command line are limited to its tasks.
+    #[test]
+    fn spans_take_the_place_of_tasks() {
+        let ends = ["--from", "syscall:read", "--to", "sysret:read"];
+        let of = |line: &[&str], file| config(&[line, &ends].concat(), file).unwrap();
+        let found = of(&["a", "b", "--deadline", "1ms"], None);
+        assert_eq!((found.tasks.len(), found.spans.len()), (0, 2));
+        let b = &found.spans[1];
+        assert_eq!(
+            (b.name.as_str(), b.task.as_deref(), b.key.as_str()),
+            ("b span", Some("b"), "tid")
+        );
+        assert_eq!(b.deadline, Some(Nanos(1_000_000)));
+        let file = "[[task]]\nname = \"c\"\n[[span]]\nname = \"io\"\nfrom = \"syscall:write\"\nto = \"sysret:write\"\nkey = \"cpu\"\n";
+        let found = of(&["--deadline", "5"], Some(file));
+        let names: Vec<&str> = found.spans.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!((found.tasks[0].name.as_str(), names), ("c", vec!["span", "io"]));
+        assert_eq!((found.spans[1].key.as_str(), found.spans[1].task.as_deref()), ("cpu", None));
+    }
+
     #[test]
     fn each_mistake_is_named() {
-        let error = |line: &[&str], file| config(line, file).unwrap_err().to_string();
+        let error =
+            |line: &[&str], file: Option<&'static str>| config(line, file).unwrap_err().to_string();
         assert_eq!(error(&[], None), "no task to watch");
         assert_eq!(error(&["a", "a"], None), "task a: named twice");
         let text = error(&["--config", "w.toml"], Some("[[task]]\nname = \"a\"\ndeadlin = 1\n"));
@@ -343,6 +459,18 @@ mod tests {
                 format!("{option}: it is for tasks of the command line, and there is none")
             );
         }
+        let ends = "from = \"syscall:read\"\nto = \"sysret:read\"\n";
+        let span = |rest: &str| format!("[[span]]\n{ends}{rest}");
+        let of_spans =
+            |line: &[&str], rest: &str| config(line, Some(&span(rest))).unwrap_err().to_string();
+        let text = |rest: &str| of_spans(&[], rest);
+        assert_eq!(text(""), "a table [[span]] without a name");
+        assert!(text("name = \"a\"\ndeadline = \"0\"\n").contains("span a: must be above zero"));
+        let named = of_spans(&["a"], "name = \"a\"\n");
+        assert_eq!(named, "span a: a task has this name");
+        let text = error(&[], Some("[[span]]\nname = \"a\"\nto = \"sysret:read\"\n"));
+        assert_eq!(text, "span a: no from");
+        assert!(error(&["--from", "syscall:read"], None).contains("--to"));
         let text = error(&["--listen", "127.0.0.1:9464", "status"], None);
         assert_eq!(text, "status: with options before it, it is not the subcommand");
         assert_eq!(config(&[], Some("[[task]]\nname = \"status\"\n")).unwrap().tasks.len(), 1);

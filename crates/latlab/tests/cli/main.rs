@@ -85,6 +85,8 @@ mod wakeup_mechanisms;
 #[cfg(feature = "host")]
 mod watch;
 #[cfg(feature = "host")]
+mod watch_spans;
+#[cfg(feature = "host")]
 mod watch_vm;
 mod why;
 mod why_spans;

@@ -48,8 +48,8 @@ int main(void) {
 
 const FROM: &str = "uprobe:./jobs:receive n=%di:s32";
 
-/// The folder with the program; `None`: it cannot be built or traced here.
-fn program() -> Option<tempfile::TempDir> {
+/// The folder with the program `jobs`; `None`: it cannot be built or traced here.
+pub fn program() -> Option<tempfile::TempDir> {
     let here = is_root() && tracefs().is_some_and(|t| t.join("uprobe_events").exists());
     if !here || cfg!(not(target_arch = "x86_64")) {
         skip("it takes root, uprobe_events and x86_64");
@@ -70,13 +70,15 @@ fn spans(dir: &Path, out: &str, ends: [&str; 4]) -> Output {
     latlab(dir, &[&first[..], &rest].concat())
 }
 
-fn detail(output: &Output) -> Value {
+/// What a run found.
+pub fn detail(output: &Output) -> Value {
     let run: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)));
     run["parts"][0]["detail"].clone()
 }
 
-fn left_behind() -> String {
+/// The probes of latlab that the kernel has.
+pub fn left_behind() -> String {
     let list = tracefs().unwrap().join("uprobe_events");
     let text = std::fs::read_to_string(list).unwrap();
     text.lines().filter(|l| l.contains("latlab_")).collect()

@@ -11,86 +11,19 @@ use crate::latency::capture::Capture;
 use latlab_model::event::EventKind;
 use latlab_model::latency::Release;
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_trace::TraceFile;
 use latlab_trace::names::IntMap;
-use latlab_trace::{EventFormat, Field, Filter, FilterError, Missed, TraceFile};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// Open spans at most; further ones begin only when others have ended.
+mod ends;
+
+pub use ends::{EndEvent, Ends, Key, Pairing, SpanError, events, probe_name};
+
+/// Open spans at most; of more the older half is forgotten.
 const OPEN: usize = 1 << 20;
 /// Spans of one file at most.
 const SPANS: usize = 1 << 20;
-
-/// What is equal in the two events of a span.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Key {
-    /// The thread in whose context the event was recorded.
-    #[default]
-    Tid,
-    /// The CPU.
-    Cpu,
-    /// Nothing: each last event ends the span that is open.
-    None,
-    /// A field of the first event, and one of the last.
-    Fields(String, String),
-}
-
-impl Key {
-    /// `tid`, `cpu`, `none`, `FIELD` of both, or `FIELD,FIELD`.
-    pub fn parse(text: &str) -> Self {
-        match text {
-            "tid" => Self::Tid,
-            "cpu" => Self::Cpu,
-            "none" => Self::None,
-            fields => {
-                let (from, to) = fields.split_once(',').unwrap_or((fields, fields));
-                Self::Fields(from.trim().to_owned(), to.trim().to_owned())
-            }
-        }
-    }
-}
-
-/// Where spans begin and end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ends {
-    /// The first event, as a filter of [`latlab_trace::filter`].
-    pub from: String,
-    /// The last one.
-    pub to: String,
-    /// What is equal in both.
-    pub key: Key,
-    /// What the user calls them.
-    pub names: (String, String),
-}
-
-/// What cannot be done with the ends of spans.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpanError {
-    /// An end names no event, or is no filter.
-    #[error("{option} {name}: {source}")]
-    End {
-        /// `--from`, `--to`.
-        option: &'static str,
-        /// What was asked for.
-        name: String,
-        /// What is wrong.
-        source: FilterError,
-    },
-    /// The event has no such field, or it is no number.
-    #[error(
-        "--key: the event of {option} {name} has no field {field:?} that is a number; it has {known}"
-    )]
-    NoField {
-        /// `--from`, `--to`.
-        option: &'static str,
-        /// The event.
-        name: String,
-        /// What was asked for.
-        field: String,
-        /// The fields that it has.
-        known: String,
-    },
-}
 
 /// One span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,132 +72,22 @@ pub struct Found {
     pub unmatched: u64,
 }
 
-/// How the key of an event is read.
-enum Reader {
-    Tid,
-    Cpu,
-    None,
-    /// By number of the event's format.
-    Field(BTreeMap<u16, Field>),
-}
-
-/// One end of a span in a file.
-struct End {
-    filter: Filter,
-    key: Reader,
-}
-
-impl End {
-    fn new(
-        file: &TraceFile<'_>,
-        (option, name): (&'static str, &str),
-        text: &str,
-        key: &Key,
-        field: Option<&str>,
-    ) -> Result<Self, SpanError> {
-        let error = |source| SpanError::End { option, name: name.to_owned(), source };
-        let filter = Filter::compile(file, &[text]).map_err(error)?;
-        let key = match (key, field) {
-            (Key::Tid, _) => Reader::Tid,
-            (Key::Cpu, _) => Reader::Cpu,
-            (Key::Fields(..), Some(field)) => {
-                let formats = file.formats.iter().filter(|f| filter.may_pass(f.id));
-                Reader::Field(fields(formats, field).map_err(|known| SpanError::NoField {
-                    option,
-                    name: name.to_owned(),
-                    field: field.to_owned(),
-                    known,
-                })?)
-            }
-            _ => Reader::None,
-        };
-        Ok(Self { filter, key })
-    }
-
-    fn key(&self, event: &latlab_trace::Event<'_>, tid: i32) -> Option<u64> {
-        match &self.key {
-            Reader::Tid => Some(tid as u64),
-            Reader::Cpu => Some(u64::from(event.cpu)),
-            Reader::None => Some(0),
-            // An id of 32 bits with sign is the same number in both events, whatever their types.
-            Reader::Field(fields) => fields.get(&event.id).map(|f| f.i64(event.payload) as u64),
-        }
-    }
-}
-
-/// The field of each format; on failure the fields that the first one has.
-fn fields<'f>(
-    formats: impl Iterator<Item = &'f EventFormat>,
-    name: &str,
-) -> Result<BTreeMap<u16, Field>, String> {
-    let mut known = String::from("none");
-    let mut found = BTreeMap::new();
-    for format in formats {
-        match format.field(name).filter(|f| !f.is_text() && matches!(f.size, 1 | 2 | 4 | 8)) {
-            Some(field) => {
-                found.insert(format.id, field.clone());
-            }
-            None => {
-                let names: Vec<&str> = format.own_fields().iter().map(|f| &*f.name).collect();
-                known = names.join(", ");
-            }
-        }
-    }
-    if found.is_empty() { Err(known) } else { Ok(found) }
-}
-
 /// The spans of a file that end in a part of it.
 ///
 /// # Errors
 /// When an end names no event or field of it.
 pub fn spans(file: &TraceFile<'_>, ends: &Ends, part: Ending) -> Result<Found, SpanError> {
-    let (first, last) = match &ends.key {
-        Key::Fields(from, to) => (Some(from.as_str()), Some(to.as_str())),
-        _ => (None, None),
-    };
-    let from = End::new(file, ("--from", &ends.names.0), &ends.from, &ends.key, first)?;
-    let to = End::new(file, ("--to", &ends.names.1), &ends.to, &ends.key, last)?;
-    let comms = &file.comms;
-    let pid_of = file.common_pid();
-    let mut open: HashMap<u64, (TraceNs, CpuId, Tid)> = HashMap::new();
+    let mut pairing = Pairing::new(OPEN);
     let mut found = Found::default();
-    file.scan(&latlab_trace::Select::default(), 1, |event| {
-        if event.time > part.until.0 {
+    events(file, ends, |event| {
+        if event.time > part.until {
             return ControlFlow::Break(());
         }
-        if event.missed != Missed::No {
-            // Whether the one or the other event was among them is not known.
-            open.clear();
-        }
-        let (begins, ends) = (from.filter.passes(event, comms), to.filter.passes(event, comms));
-        if !begins && !ends {
-            return ControlFlow::Continue(());
-        }
-        let pid = pid_of.map_or(0, |f| f.i64(event.payload) as i32);
-        let tid = Tid(pid);
-        let (time, cpu) = (TraceNs(event.time), CpuId(event.cpu));
-        let counts = time > part.after;
-        if ends && let Some(key) = to.key(event, pid) {
-            found.events.1 += u64::from(counts);
-            match open.remove(&key) {
-                Some((from, cpu, begun_by)) if from < time && counts => {
-                    found.spans.push(Span { from, to: time, tid, begun_by, cpu });
-                }
-                Some(_) => {}
-                None => found.unmatched += u64::from(counts),
-            }
-        }
-        if begins && let Some(key) = from.key(event, pid) {
-            found.events.0 += u64::from(counts);
-            if open.len() < OPEN || open.contains_key(&key) {
-                let again = open.insert(key, (time, cpu, tid)).is_some();
-                found.again += u64::from(again && counts);
-            }
-        }
+        let span = pairing.take(&event, event.time > part.after, &mut found);
+        found.spans.extend(span);
         if found.spans.len() < SPANS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    found.open = open.into_values().map(|(from, ..)| from).collect();
-    found.open.sort_unstable();
+    })?;
+    found.open = pairing.begins().into_iter().map(|(from, _)| from).collect();
     Ok(found)
 }
 
@@ -320,8 +143,32 @@ impl States {
     }
 }
 
-/// The spans of a capture as activations, by the task of the last event, in order of thread id.
+/// The spans of a capture as activations, by the task of the last event, in order of thread id; without those that begin
+/// before it has everything.
 pub fn threads(capture: &Capture, spans: &[Span], ends: &Ends) -> Vec<Thread> {
+    let states = states_of(capture, spans);
+    let covered = spans.iter().filter(|s| s.from >= capture.covered_from);
+    by_thread(capture, covered.map(|span| (span, states.get(&span.tid))), ends)
+}
+
+/// The same with those that begin before, of a capture that has the scheduler's events of these threads alone, which are
+/// sorted. What another thread did, or one before the capture in a span that another one began, is not known.
+pub fn threads_of_window(
+    capture: &Capture,
+    tids: &[Tid],
+    spans: &[Span],
+    ends: &Ends,
+) -> Vec<Thread> {
+    let states = states_of(capture, spans);
+    let known = |span: &&Span| {
+        let is_whole = span.from >= capture.covered_from || span.begun_by == span.tid;
+        is_whole && tids.binary_search(&span.tid).is_ok()
+    };
+    let of = |span: &Span| Some(span).filter(known).and_then(|span| states.get(&span.tid));
+    by_thread(capture, spans.iter().map(|span| (span, of(span))), ends)
+}
+
+fn states_of(capture: &Capture, spans: &[Span]) -> IntMap<Tid, States> {
     let mut states: IntMap<Tid, States> = IntMap::default();
     // The idle tasks of all CPUs have one number.
     for span in spans.iter().filter(|s| s.tid.0 > 0) {
@@ -332,14 +179,24 @@ pub fn threads(capture: &Capture, spans: &[Span], ends: &Ends) -> Vec<Thread> {
         spans.iter().flat_map(|s| [(s.from, s.begun_by), (s.to, s.tid)]).collect();
     seen.sort_unstable();
     follow(capture, &seen, &mut states);
-    let mut found: BTreeMap<Tid, Vec<Job>> = BTreeMap::new();
-    for span in spans.iter().filter(|s| s.from >= capture.covered_from) {
-        found.entry(span.tid).or_default().push(job(span, states.get(&span.tid)));
+    states
+}
+
+fn by_thread<'s>(
+    capture: &Capture,
+    spans: impl Iterator<Item = (&'s Span, Option<&'s States>)>,
+    ends: &Ends,
+) -> Vec<Thread> {
+    let mut found: BTreeMap<Tid, (Vec<Job>, Option<&States>)> = BTreeMap::new();
+    for (span, own) in spans {
+        let of_thread = found.entry(span.tid).or_default();
+        of_thread.0.push(job(span, own));
+        of_thread.1 = of_thread.1.or(own);
     }
     let release = Release::Span { from: ends.names.0.clone(), to: ends.names.1.clone() };
-    let thread = |(tid, mut jobs): (Tid, Vec<Job>)| {
+    let thread = |(tid, (mut jobs, own)): (Tid, (Vec<Job>, Option<&States>))| {
         jobs.sort_by_key(|job| (job.intended, job.end));
-        let name = states.get(&tid).and_then(|s| s.name);
+        let name = own.and_then(|s| s.name);
         let name = name.map_or_else(|| "swapper".to_owned(), |n| capture.names.get(n).to_owned());
         Thread { tid, name, release: release.clone(), jobs, cut: None }
     };
@@ -349,6 +206,7 @@ pub fn threads(capture: &Capture, spans: &[Span], ends: &Ends) -> Vec<Thread> {
 /// What the tasks did, from the events of the scheduler, and from `seen`: who had a CPU when, in order of time.
 fn follow(capture: &Capture, seen: &[(TraceNs, Tid)], states: &mut IntMap<Tid, States>) {
     let first = capture.events.first().map_or(TraceNs(0), |e| e.time);
+    let first = seen.first().map_or(first, |s| s.0.min(first));
     // What a task did before its first event follows from that event.
     let begin = |own: &mut States, before: Doing| {
         if own.at.is_empty() {

@@ -64,7 +64,7 @@ pub(super) fn filter(event: &str, level: Level, tids: &[Tid]) -> Option<String> 
 }
 
 /// A filter of the kernel (Documentation/trace/events.rst): one of the fields is one of the threads.
-fn of_threads(fields: &[&str], tids: &[Tid]) -> String {
+pub(super) fn of_threads(fields: &[&str], tids: &[Tid]) -> String {
     if tids.len() > FILTERED {
         return NO_FILTER.into();
     }

@@ -9,6 +9,7 @@ mod query;
 mod recording;
 mod server;
 mod service;
+mod spans;
 mod store;
 mod tasks;
 

@@ -5,16 +5,19 @@
 
 use super::events::{self, NEEDED, NO_FILTER};
 use super::history::History;
+use super::spans::{Spans, of_capture};
+use super::tasks::Threads;
 use crate::outcome::OwnHintExt;
 use crate::trace_input;
 use anyhow::anyhow;
-use latlab_analysis::latency::activations::from_capture::{Chosen, Known};
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known, Thread};
+use latlab_analysis::latency::activations::spans::Ends;
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::watch::choice::Incident;
 use latlab_analysis::watch::follow::{Follow, Fresh};
-use latlab_analysis::watch::lead::{Lead, lead};
+use latlab_analysis::watch::lead::{Lead, lead, lead_of_span};
 use latlab_analysis::watch::recent::Recent;
-use latlab_model::units::{Nanos, Tid, TraceNs};
+use latlab_model::units::{Nanos, TraceNs};
 use latlab_model::watch::Level;
 use latlab_sys::recorder::{
     EventSpec, FlightRecorder, Format, INCOMPLETE, Kallsyms, Pages, RecordConfig, RecordError,
@@ -61,9 +64,11 @@ pub(super) struct Recording {
     /// Of each event the filter that is set; `None`: it is not enabled.
     set: Vec<Option<String>>,
     level: Level,
-    tids: Vec<Tid>,
+    threads: Threads,
     follow: Follow,
     recent: Recent,
+    /// Its probes are removed after the instance.
+    spans: Spans,
     /// The begin of the last look, and how long before it the window begins.
     looked: TraceNs,
     overlap: Nanos,
@@ -82,6 +87,8 @@ pub(super) struct Recording {
 pub(super) struct Looked {
     /// The activations.
     pub(super) fresh: Fresh,
+    /// The spans, by the number of their entry.
+    pub(super) spans: Vec<(usize, Thread)>,
     /// Events that were recorded since the last look.
     pub(super) events: u64,
     /// Events that were lost, in the ring buffer or because the window has no place for them.
@@ -116,23 +123,28 @@ impl Symbols {
 }
 
 impl Recording {
-    /// Begins to record everything. A history of `most` bytes is kept. The ring buffers grow up to half of it for all CPUs
+    /// Begins to record everything of threads and spans. A history of `most` bytes is kept. The ring buffers grow up to half of it for all CPUs
     /// together, or a small share of the available memory.
     ///
     /// # Errors
     /// When the kernel lacks the events of the scheduler, or refuses.
-    pub(super) fn start(tracefs: &Tracefs, tids: &[Tid], most: u64) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        tracefs: &Tracefs,
+        (threads, mut spans): (Threads, Spans),
+        most: u64,
+    ) -> anyhow::Result<Self> {
         let available = machine::condition().available_bytes.unwrap_or(0) / MEMORY_SHARE;
         let cpus = machine::online_cpus().len().max(1) as u64;
         let most_kb = ((most / 2).max(available) / cpus / 1_024).max(BUFFER_KB);
         let first_kb = (most_kb / 4).clamp(BUFFER_KB, FIRST_KB);
         let mut recording = Self {
-            flight: prepare(tracefs, first_kb)?,
+            flight: prepare(tracefs, first_kb, &mut spans)?,
             set: Vec::new(),
             level: Level::All,
-            tids: tids.to_vec(),
+            threads,
             follow: Follow::default(),
             recent: Recent::default(),
+            spans,
             looked: TraceNs(0),
             overlap: OVERLAP,
             history: History::default(),
@@ -150,9 +162,18 @@ impl Recording {
     ///
     /// # Errors
     /// As [`Recording::start`].
-    pub(super) fn begin_again(&mut self, tracefs: &Tracefs, tids: &[Tid]) -> anyhow::Result<()> {
-        self.flight = prepare(tracefs, self.buffer_kb.0)?;
-        self.tids = tids.to_vec();
+    pub(super) fn begin_again(
+        &mut self,
+        tracefs: &Tracefs,
+        threads: Threads,
+    ) -> anyhow::Result<()> {
+        // Probes are removed only where nobody records them. Where the instance is gone, its events are too.
+        let session = self.flight.session();
+        for selection in session.selections() {
+            let _ = session.control().disable(selection);
+        }
+        self.flight = prepare(tracefs, self.buffer_kb.0, &mut self.spans)?;
+        self.threads = threads;
         (self.symbols, self.seen) = (Symbols::default(), (0, 0));
         self.begin()?;
         self.recent.clear(self.looked, TraceNs(clock::now().0));
@@ -172,7 +193,14 @@ impl Recording {
     fn select(&mut self) -> anyhow::Result<()> {
         let session = self.flight.session();
         for (selection, set) in session.selections().iter().zip(&mut self.set) {
-            let wanted = events::filter(&selection.name(), self.level, &self.tids);
+            let name = selection.name();
+            let of_ends = self.spans.filter(&name, &self.threads);
+            let of_level = events::filter(&name, self.level, &self.threads.all);
+            let wanted = match (of_ends, of_level) {
+                // What is recorded for both is recorded of all.
+                (Some(ends), Some(level)) if ends != level => Some(NO_FILTER.into()),
+                (ends, level) => ends.or(level),
+            };
             if *set == wanted {
                 continue;
             }
@@ -192,10 +220,11 @@ impl Recording {
     ///
     /// # Errors
     /// When the kernel refuses a filter.
-    pub(super) fn watch(&mut self, tids: &[Tid]) -> anyhow::Result<()> {
-        let has_new = tids.iter().any(|tid| !self.tids.contains(tid));
-        self.tids = tids.to_vec();
-        self.follow.keep(|tid| tids.contains(&tid));
+    pub(super) fn watch(&mut self, threads: Threads) -> anyhow::Result<()> {
+        let has_new = threads.all.iter().any(|tid| self.threads.all.binary_search(tid).is_err());
+        self.threads = threads;
+        let tasks = &self.threads.tasks;
+        self.follow.keep(|tid| tasks.binary_search(&tid).is_ok());
         if has_new {
             self.select()?;
             self.symbols.threads_came();
@@ -229,6 +258,11 @@ impl Recording {
     /// What begins the activations of each thread.
     pub(super) fn known(&self) -> &Known {
         self.follow.known()
+    }
+
+    /// Whether a program with a probe was replaced.
+    pub(super) fn is_replaced(&mut self) -> bool {
+        self.spans.are_replaced()
     }
 
     /// Whether the buffer is being written to; others may have stopped it.
@@ -267,12 +301,15 @@ impl Recording {
         self.seen = counts;
         let fullest = pages.iter().map(|p| p.1.len() as u64 / 1_024).max().unwrap_or(0);
         let begin = self.looked.0.saturating_sub(self.overlap.0);
-        self.recent.forget(TraceNs(begin), &self.follow.held());
+        let held = self.spans.hold(self.follow.held(), self.looked);
+        self.recent.forget(TraceNs(begin), &held);
         self.looked = TraceNs(now);
         let unseen = self.add(taken, pages)?;
-        let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE.0)));
+        let horizon = TraceNs(now.saturating_sub(INCOMPLETE.0));
+        let fresh = self.find(horizon);
+        let spans = self.spans.take(self.recent.capture(), horizon, &self.threads);
         self.enlarge(fullest, lost)?;
-        Ok(Looked { fresh, events, lost: lost + unseen })
+        Ok(Looked { fresh, spans, events, lost: lost + unseen })
     }
 
     /// Adds pages that were taken until a time to window and history. How many of their events the window has no place for.
@@ -284,7 +321,8 @@ impl Recording {
         let format = Format { kallsyms: Kallsyms::All, ..Format::uncompressed() };
         let bytes = recording.to_bytes(format).with_hint()?;
         let file = trace_input::open_after(&bytes, "watch".as_ref(), Some(&mut self.formats))?;
-        let unseen = self.recent.add(&file, &Select::default(), &self.tids);
+        let unseen = self.recent.add(&file, &Select::default(), &self.threads.all);
+        let unseen = unseen + self.spans.add(&file)?;
         let most = if self.level == Level::Off { 0 } else { self.most };
         self.history.push(taken, recording.pages, most);
         Ok(unseen)
@@ -293,10 +331,11 @@ impl Recording {
     /// The activations that ended since the last look and up to `horizon`.
     fn find(&mut self, horizon: TraceNs) -> Fresh {
         let window = self.recent.capture();
-        if self.tids.is_empty() || window.events.is_empty() {
+        let tasks = &self.threads.tasks;
+        if tasks.is_empty() || window.events.is_empty() {
             return Fresh::default();
         }
-        let fresh = self.follow.take(window, &Chosen::Tids(self.tids.clone()), horizon);
+        let fresh = self.follow.take(window, &Chosen::Tids(tasks.clone()), horizon);
         // So long that the longest activation, and a handful of periods, fit.
         let wanted = (fresh.longest.0.saturating_mul(2)).max(fresh.distance.0.saturating_mul(6));
         let mut overlap = wanted.clamp(OVERLAP.0, LONGEST.0);
@@ -323,6 +362,7 @@ impl Recording {
         let pages = self.flight.take_pages().with_hint()?;
         self.add(to, pages)?;
         self.recent.lose(from, to);
+        self.spans.lose();
         self.history = History::since_now(to);
         match set {
             Ok(()) => {
@@ -351,7 +391,8 @@ impl Recording {
         let before = BEFORE.0.max(incident.period.0.saturating_mul(PERIODS_BEFORE));
         let from = incident.job.intended.0.saturating_sub(before);
         let (since, pages) = self.history.pages(TraceNs(from));
-        Ok(Taken { snapshot: self.flight.complete_recording(pages)?, since })
+        let ends = incident.span.and_then(|number| self.spans.ends(number)).cloned();
+        Ok(Taken { snapshot: self.flight.complete_recording(pages)?, since, ends })
     }
 
     /// Time that an event takes, ns: by how much a marker written to this buffer takes longer than a write to `/dev/null`,
@@ -385,6 +426,8 @@ pub(super) struct Taken {
     snapshot: Snapshot,
     /// From when on it has everything.
     since: TraceNs,
+    /// Those of the spans that it is about.
+    ends: Option<Ends>,
 }
 
 impl Taken {
@@ -399,7 +442,14 @@ impl Taken {
         let mut capture = from_trace::capture(&file, "capture");
         // A CPU without events is idle, not missing.
         capture.covered_from = self.since;
-        Ok(lead(capture, incident.tid, incident.job, incident.late, known))
+        let Incident { tid, job, late, .. } = *incident;
+        Ok(match &self.ends {
+            Some(ends) => {
+                let threads = of_capture(&file, &capture, ends)?;
+                lead_of_span(capture, &threads, tid, job, late)
+            }
+            None => lead(capture, tid, job, late, known),
+        })
     }
 
     /// Writes it as a trace.dat.
@@ -412,7 +462,7 @@ impl Taken {
 }
 
 /// The instance, with tracing off.
-fn prepare(tracefs: &Tracefs, buffer_kb: u64) -> anyhow::Result<FlightRecorder> {
+fn prepare(tracefs: &Tracefs, buffer_kb: u64, spans: &mut Spans) -> anyhow::Result<FlightRecorder> {
     let known = tracefs.events().with_hint()?;
     let has = |name: &str| known.iter().any(|e| format!("{}:{}", e.system, e.name) == name);
     if let Some(missing) = NEEDED.iter().find(|name| !has(name)) {
@@ -421,12 +471,13 @@ fn prepare(tracefs: &Tracefs, buffer_kb: u64) -> anyhow::Result<FlightRecorder> 
     if !tracefs.clocks().with_hint()?.0.iter().any(|c| c == "mono") {
         return Err(anyhow!("trace clock mono: this kernel does not have it"));
     }
-    let config = RecordConfig {
+    let mut config = RecordConfig {
         events: events::names().filter(|name| has(name)).map(EventSpec::new).collect(),
         clock: Some("mono".into()),
         buffer_kb: Some(buffer_kb),
         ..RecordConfig::default()
     };
+    spans.prepare(tracefs, &mut config)?;
     FlightRecorder::prepare(tracefs, &config).with_hint()
 }
 

@@ -3,11 +3,13 @@
 use super::alarm::Alarm;
 use super::recording::{Looked, Recording};
 use super::server::{Server, Shared};
+use super::spans::Spans;
 use super::store::Store;
 use super::tasks::{Overdue, Place, Tasks};
 use crate::cli::watch::Config;
 use crate::outcome::{Outcome, OwnHintExt};
 use crate::term;
+use latlab_analysis::latency::activations::Late;
 use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::watch::budget::{Change, Controller};
 use latlab_analysis::watch::choice::{Choice, Incident};
@@ -91,7 +93,8 @@ struct Service {
 /// # Errors
 /// When nothing can be watched.
 pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
-    let mut tasks = Tasks::new(config.tasks.clone())?;
+    let mut tasks = Tasks::new(config.tasks.clone(), &config.spans)?;
+    let spans = Spans::new(&config.spans)?;
     crate::session::restore_orphaned_settings();
     let tracefs = Tracefs::find().with_hint()?.tracefs;
     tasks.look();
@@ -102,7 +105,7 @@ pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
     let limits = Limits { each: config.captures, bytes: config.disk };
     let (store, hour) = Store::open(&config.dir, limits, config.keep_days, &hour_now())?;
     let buffer = config.buffer.unwrap_or_else(default_buffer);
-    let recording = Recording::start(&tracefs, &tasks.tids(), buffer)?;
+    let recording = Recording::start(&tracefs, (tasks.threads(), spans), buffer)?;
     let event_ns = recording.event_ns();
     let pending = Slice { seq: hour.seq, ..Slice::default() };
     let mut service = Service {
@@ -196,7 +199,7 @@ impl Service {
         }
         // Only now: what a thread did that went meanwhile is counted.
         if self.tasks.look()
-            && let Err(error) = self.recording.watch(&self.tasks.tids())
+            && let Err(error) = self.recording.watch(self.tasks.threads())
         {
             self.begin_again(&format!("{error:#}"))?;
         }
@@ -233,15 +236,18 @@ impl Service {
         self.events += looked.events;
         counters.lost_events += looked.lost;
         let (mut late, mut incidents) = (0, Vec::new());
-        let threads = &looked.fresh.threads;
-        let mut cpus: Vec<CpuId> =
-            threads.iter().flat_map(|t| t.0.jobs.iter().map(|job| job.cpu)).collect();
+        let threads = looked.fresh.threads.iter().map(|t| &t.0);
+        let threads = threads.chain(looked.spans.iter().map(|s| &s.1));
+        let mut cpus: Vec<CpuId> = threads.flat_map(|t| t.jobs.iter().map(|job| job.cpu)).collect();
         cpus.sort_unstable();
         cpus.dedup();
         self.aside.keep_off(&cpus);
         let gaps = looked.fresh.gaps;
         for (thread, period) in looked.fresh.threads {
             late += self.take(&thread, period, &gaps, &mut incidents);
+        }
+        for (number, thread) in looked.spans {
+            late += self.take_spans(number, &thread, &mut incidents);
         }
         self.tasks.keep_overdue(&looked.fresh.open);
         for open in &looked.fresh.open {
@@ -275,7 +281,8 @@ impl Service {
         let period = Nanos(period_ns.unwrap_or(0));
         let part = late_part(&job, late, self.usual(&label));
         let is_covered = since.is_some_and(|since| intended >= since);
-        is_covered.then_some(Incident { label, tid, late, period, job, part, is_open: true })
+        let (is_open, span) = (true, None);
+        is_covered.then_some(Incident { label, tid, late, period, job, part, is_open, span })
     }
 
     /// The typical parts of a task's activations in this hour, or since the start.
@@ -292,16 +299,36 @@ impl Service {
         gaps: &[Gap],
         incidents: &mut Vec<Incident>,
     ) -> u64 {
-        let since = self.recording.since();
         let Some(place) = self.tasks.of(thread.tid, &thread.name) else { return 0 };
         let Place { label, late, period_ns, known } = place;
         known.release = Some(thread.release.clone());
         known.period = period.or(known.period);
         let last = thread.jobs.last().map(|j| j.intended.0);
         let before = last.and_then(|last| known.last.insert(thread.tid, last));
-        let usual = self.usual(&label);
         let periods = Periods { period_ns, last: before, gaps };
-        let counts = count(&label, &thread.jobs, late, usual, periods);
+        self.put(&label, late, thread, None, periods, incidents)
+    }
+
+    /// Counts the spans of an entry that end in a thread.
+    fn take_spans(&mut self, number: usize, thread: &Thread, incidents: &mut Vec<Incident>) -> u64 {
+        let Some(Place { label, late, .. }) = self.tasks.of_span(number) else { return 0 };
+        self.put(&label, late, thread, Some(number), Periods::default(), incidents)
+    }
+
+    /// Counts activations or spans of a thread: how many are late, and those of them of which a capture can be made.
+    fn put(
+        &mut self,
+        label: &str,
+        late: Late,
+        thread: &Thread,
+        span: Option<usize>,
+        periods: Periods<'_>,
+        incidents: &mut Vec<Incident>,
+    ) -> u64 {
+        let since = self.recording.since();
+        let usual = self.usual(label);
+        let period = Nanos(periods.period_ns.unwrap_or(0));
+        let counts = count(label, &thread.jobs, late, usual, periods);
         let slice = Slice { tasks: vec![counts], ..Slice::default() };
         let (hour, seq) = (self.pending.hour.clone(), self.pending.seq);
         merge(&mut self.pending, &slice);
@@ -310,16 +337,8 @@ impl Service {
         let covered = late_ones().filter(|job| since.is_some_and(|since| job.intended >= since));
         incidents.extend(covered.map(|&job| {
             let part = late_part(&job, late, usual);
-            let period = Nanos(period_ns.unwrap_or(0));
-            Incident {
-                label: label.clone(),
-                tid: thread.tid,
-                late,
-                period,
-                job,
-                part,
-                is_open: false,
-            }
+            let (label, tid, is_open) = (label.to_owned(), thread.tid, false);
+            Incident { label, tid, late, period, job, part, is_open, span }
         }));
         late_ones().count() as u64
     }
@@ -329,6 +348,9 @@ impl Service {
         let is_due = self.checked.elapsed() >= CHECK;
         if is_due {
             self.checked = Instant::now();
+        }
+        if is_due && self.recording.is_replaced() {
+            return self.begin_again("a program with a probe was replaced");
         }
         if self.recording.is_on() && (!is_due || self.recording.is_intact()) {
             return Ok(());
@@ -340,7 +362,7 @@ impl Service {
     fn begin_again(&mut self, reason: &str) -> anyhow::Result<()> {
         log::warn!("the trace buffer of the watch: {reason}; it is made anew");
         self.pending.counters.disturbed += 1;
-        self.recording.begin_again(&self.tracefs, &self.tasks.tids())
+        self.recording.begin_again(&self.tracefs, self.tasks.threads())
     }
 
     /// Adds up the last second and writes it.

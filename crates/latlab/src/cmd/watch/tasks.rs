@@ -1,6 +1,6 @@
 //! The watched tasks: which threads each entry of the configuration names now, and what is known of them.
 
-use crate::cli::watch::TaskConfig;
+use crate::cli::watch::{SpanConfig, TaskConfig};
 use crate::cmd::why::target::Target;
 use latlab_analysis::latency::activations::Late;
 use latlab_analysis::watch::follow::Open;
@@ -18,6 +18,17 @@ const SEARCH_ABSENT: Duration = Duration::from_secs(3);
 /// Different thread names of one entry that are counted apart.
 const LABELS: usize = 32;
 
+/// The threads that are watched, each list in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Threads {
+    /// All of them.
+    pub(super) all: Vec<Tid>,
+    /// Those whose activations are counted.
+    pub(super) tasks: Vec<Tid>,
+    /// Those in which the spans of each number end; `None`: any.
+    pub(super) spans: Vec<Option<Vec<Tid>>>,
+}
+
 /// All entries.
 #[derive(Debug)]
 pub(super) struct Tasks {
@@ -25,10 +36,13 @@ pub(super) struct Tasks {
     searched: Option<Instant>,
 }
 
-/// One entry of the configuration.
+/// One entry of the configuration: a task, or spans.
 struct Entry {
     config: TaskConfig,
-    target: Target,
+    /// `None`: spans of any threads.
+    target: Option<Target>,
+    /// It is about spans, by their number.
+    span: Option<usize>,
     tids: Vec<Tid>,
     labels: BTreeMap<String, Label>,
 }
@@ -94,13 +108,27 @@ impl Tasks {
     ///
     /// # Errors
     /// When an entry can name none.
-    pub(super) fn new(configs: Vec<TaskConfig>) -> anyhow::Result<Self> {
-        let entry = |config: TaskConfig| {
-            let target = Target::of("task", &config.name)?;
-            Ok(Entry { config, target, tids: Vec::new(), labels: BTreeMap::new() })
+    pub(super) fn new(configs: Vec<TaskConfig>, spans: &[SpanConfig]) -> anyhow::Result<Self> {
+        let task = |config: TaskConfig| {
+            let target = Some(Target::of("task", &config.name)?);
+            Ok(Entry { config, target, span: None, tids: Vec::new(), labels: BTreeMap::new() })
         };
-        let entries: anyhow::Result<Vec<Entry>> = configs.into_iter().map(entry).collect();
-        Ok(Self { entries: entries?, searched: None })
+        let entries: anyhow::Result<Vec<Entry>> = configs.into_iter().map(task).collect();
+        let mut entries = entries?;
+        for (number, span) in spans.iter().enumerate() {
+            let target = span.task.as_ref().map(|task| Target::of("task", task)).transpose()?;
+            let (name, late) = (span.name.clone(), span.deadline.map(Late::Response));
+            let release = Release::Span { from: span.from.clone(), to: span.to.clone() };
+            let label = Label { release: Some(release), ..Label::default() };
+            entries.push(Entry {
+                labels: BTreeMap::from([(name.clone(), label)]),
+                config: TaskConfig { name, late, period_ns: None },
+                target,
+                span: Some(number),
+                tids: Vec::new(),
+            });
+        }
+        Ok(Self { entries, searched: None })
     }
 
     /// Looks which threads there are, as often as it is worth it. Whether they changed.
@@ -111,14 +139,16 @@ impl Tasks {
             let tids: Vec<Tid> = entry.tids.iter().copied().filter(is_there).collect();
             changed |= entry.set(tids);
         }
-        let is_absent = changed || self.entries.iter().any(|e| e.tids.is_empty());
+        let is_absent = |e: &Entry| e.target.is_some() && e.tids.is_empty();
+        let is_absent = changed || self.entries.iter().any(is_absent);
         let every = if is_absent { SEARCH_ABSENT } else { SEARCH };
         if self.searched.is_some_and(|at| at.elapsed() < every) {
             return changed;
         }
         self.searched = Some(Instant::now());
         for entry in &mut self.entries {
-            let mut tids = entry.target.tids();
+            let Some(target) = &entry.target else { continue };
+            let mut tids = target.tids();
             tids.sort_unstable();
             tids.dedup();
             changed |= entry.set(tids);
@@ -126,17 +156,36 @@ impl Tasks {
         changed
     }
 
-    /// All threads.
-    pub(super) fn tids(&self) -> Vec<Tid> {
-        let mut all: Vec<Tid> = self.entries.iter().flat_map(|e| e.tids.iter().copied()).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    /// The threads whose activations are counted, and those in which spans end.
+    pub(super) fn threads(&self) -> Threads {
+        let of = |is_one: fn(&Entry) -> bool| {
+            let own = self.entries.iter().filter(|e| is_one(e));
+            let mut all: Vec<Tid> = own.flat_map(|e| e.tids.iter().copied()).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let spans = self.entries.iter().filter(|e| e.span.is_some());
+        Threads {
+            all: of(|_| true),
+            tasks: of(|e| e.span.is_none()),
+            spans: spans.map(|e| e.target.is_some().then(|| e.tids.clone())).collect(),
+        }
+    }
+
+    /// Where spans are counted, by their number.
+    pub(super) fn of_span(&mut self, number: usize) -> Option<Place<'_>> {
+        let entry = self.entries.iter_mut().find(|e| e.span == Some(number))?;
+        let label = entry.config.name.clone();
+        let known = entry.labels.entry(label.clone()).or_default();
+        let late = entry.config.late.unwrap_or_default();
+        Some(Place { label, late, period_ns: None, known })
     }
 
     /// Where the activations of a thread are counted.
     pub(super) fn of(&mut self, tid: Tid, name: &str) -> Option<Place<'_>> {
-        let entry = self.entries.iter_mut().find(|e| e.tids.binary_search(&tid).is_ok())?;
+        let is_own = |e: &&mut Entry| e.span.is_none() && e.tids.binary_search(&tid).is_ok();
+        let entry = self.entries.iter_mut().find(is_own)?;
         let mut label = match entry.config.name.as_str() {
             own if own == name => own.to_owned(),
             own => format!("{own}/{name}"),
@@ -152,9 +201,10 @@ impl Tasks {
 
     /// What each entry names now, for a person.
     pub(super) fn found(&self) -> String {
-        let entry = |e: &Entry| match e.tids.len() {
-            0 => format!("{} (not running yet)", e.config.name),
-            n => format!("{} ({})", e.config.name, counted(n, "thread")),
+        let entry = |e: &Entry| match (&e.target, e.tids.len()) {
+            (None, _) => format!("{} (of all threads)", e.config.name),
+            (_, 0) => format!("{} (not running yet)", e.config.name),
+            (_, n) => format!("{} ({})", e.config.name, counted(n, "thread")),
         };
         self.entries.iter().map(entry).collect::<Vec<_>>().join(", ")
     }
@@ -215,7 +265,7 @@ fn of_label(entry: &Entry, task: String, label: Label) -> TaskStatus {
         release: label.release,
         period,
         deadline_ns,
-        deadline_is_period: entry.config.late.is_none(),
+        deadline_is_period: entry.config.late.is_none() && entry.span.is_none(),
         start_limit_ns,
         overdue_ns: label.overdue.values().map(|own| own.age.0).max().unwrap_or(0),
     }
@@ -235,7 +285,7 @@ mod tests {
     #[test]
     fn a_limit_is_that_of_its_entry() {
         let given = Some(Late::Response(Nanos(1_000_000)));
-        let mut tasks = Tasks::new(vec![task("given", given), task("found", None)]).unwrap();
+        let mut tasks = Tasks::new(vec![task("given", given), task("found", None)], &[]).unwrap();
         for (entry, name) in ["given", "found"].into_iter().enumerate() {
             let tid = Tid(100 + i32::try_from(entry).unwrap());
             tasks.entries[entry].tids = vec![tid];
@@ -246,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_control_group_that_is_not_there_is_waited_for() {
-        let mut tasks = Tasks::new(vec![task("/latlab.slice/none.service", None)]).unwrap();
+        let mut tasks = Tasks::new(vec![task("/latlab.slice/none.service", None)], &[]).unwrap();
         assert!(!tasks.look());
         assert_eq!(tasks.found(), "/latlab.slice/none.service (not running yet)");
     }
@@ -257,8 +307,8 @@ mod tests {
         let (end, ended) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("latlab-goes".into());
         let thread = thread.spawn(move || ended.recv()).unwrap();
-        let mut tasks = Tasks::new(vec![task("latlab-goes", None)]).unwrap();
-        while tasks.tids().is_empty() {
+        let mut tasks = Tasks::new(vec![task("latlab-goes", None)], &[]).unwrap();
+        while tasks.threads().all.is_empty() {
             tasks.searched = None;
             tasks.look();
         }
@@ -272,6 +322,6 @@ mod tests {
         while !tasks.look() {
             thread::yield_now();
         }
-        assert_eq!((tasks.tids(), tasks.searched), (vec![], searched));
+        assert_eq!((tasks.threads().all, tasks.searched), (vec![], searched));
     }
 }

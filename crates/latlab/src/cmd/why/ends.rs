@@ -20,7 +20,7 @@ use latlab_analysis::latency::activations::from_capture::{
 use latlab_analysis::latency::activations::spans::{self, Ending, Ends, Found, Key};
 use latlab_analysis::latency::capture::Capture;
 use latlab_sys::recorder::{EventSpec, RecordConfig};
-use latlab_sys::tracefs::{ProbeOn, Probes, Tracefs};
+use latlab_sys::tracefs::{PROBE_GROUPS, ProbeOn, Probes, Tracefs};
 use latlab_trace::TraceFile;
 
 /// The option that lets an instance have what is written to the top level's `trace_marker`.
@@ -86,7 +86,7 @@ impl Asked {
                 let text = text.replace(['"', '\\'], "?");
                 ("ftrace/print".to_owned(), Some(format!("buf ~ \"{text}*\"")))
             }
-            Point::Probe { .. } => (format!("latlab_*/{name}"), None),
+            Point::Probe { .. } => (format!("{PROBE_GROUPS}*/{name}"), None),
         };
         let tests: Vec<String> = own.into_iter().chain(self.filter.clone()).collect();
         match tests.as_slice() {
@@ -97,10 +97,160 @@ impl Asked {
     }
 }
 
+/// Both ends of spans, as they were asked for.
+#[derive(Debug)]
+pub(in crate::cmd) struct Both {
+    asked: [End; 2],
+    key: Key,
+    /// Each probe has a name of its own, of the text that was asked for.
+    are_several: bool,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct End {
+    option: &'static str,
+    text: String,
+    asked: Asked,
+}
+
+impl End {
+    fn new(option: &'static str, text: &str) -> anyhow::Result<Self> {
+        Ok(Self { option, text: text.to_owned(), asked: Asked::parse(option, text)? })
+    }
+
+    /// The name of its probe, where there is one span, or where there are several.
+    fn probe(&self, are_several: bool) -> String {
+        let name = self.option.trim_start_matches('-');
+        match are_several {
+            true => spans::probe_name(name, &self.text),
+            false => name.to_owned(),
+        }
+    }
+}
+
 /// What is looked for in a recording: activations of tasks, or spans.
 pub(super) struct Finder {
-    ends: Option<Ends>,
-    asked: Vec<(&'static str, Asked)>,
+    both: Option<Both>,
+}
+
+impl Both {
+    /// Of `--from`, `--to` and `--key`. `are_several`: other spans are recorded at the same time.
+    ///
+    /// # Errors
+    /// One sentence that names the option.
+    pub(in crate::cmd) fn new(
+        (from, to): (&str, &str),
+        key: &str,
+        are_several: bool,
+    ) -> anyhow::Result<Self> {
+        let asked = [End::new("--from", from)?, End::new("--to", to)?];
+        Ok(Self { asked, key: Key::parse(key), are_several })
+    }
+
+    /// How they are found in what is recorded now.
+    pub(in crate::cmd) fn ends(&self) -> Ends {
+        let [from, to] = &self.asked;
+        self.found_by(from.probe(self.are_several), to.probe(self.are_several))
+    }
+
+    /// How they are found in a file: one of a watch has several spans.
+    fn ends_in(&self, file: &TraceFile<'_>) -> Ends {
+        let [from, to] = self.asked.each_ref().map(|end| {
+            let of_several = end.probe(true);
+            let is_there = file
+                .formats
+                .iter()
+                .any(|f| *f.name == *of_several && f.system.starts_with(PROBE_GROUPS));
+            if is_there { of_several } else { end.probe(false) }
+        });
+        self.found_by(from, to)
+    }
+
+    fn found_by(&self, from_probe: String, to_probe: String) -> Ends {
+        let [from, to] = &self.asked;
+        Ends {
+            from: from.asked.found_by(&from_probe),
+            to: to.asked.found_by(&to_probe),
+            key: self.key.clone(),
+            names: (from.text.clone(), to.text.clone()),
+        }
+    }
+
+    /// Adds what has to be recorded for the ends: the events, of which probes are made. They stay as long as `probes`.
+    ///
+    /// # Errors
+    /// When a place is not found, or this kernel lacks what it takes.
+    pub(in crate::cmd) fn prepare(
+        &self,
+        tracefs: &Tracefs,
+        config: &mut RecordConfig,
+        probes: &mut Probes,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut events = Vec::new();
+        for end in &self.asked {
+            let option = end.option;
+            let event = match &end.asked.point {
+                Point::Event(event) => {
+                    if !tracefs.events().with_hint()?.iter().any(|e| e.to_string() == *event) {
+                        return Err(anyhow!("{option} {event}: this kernel has no such event"))
+                            .hint("latlab record --list events");
+                    }
+                    event.clone()
+                }
+                Point::Marker(_) => {
+                    if !tracefs.root().join("options").join(COPY).exists() {
+                        return Err(anyhow!("{option} marker: this kernel has no option {COPY}, which brings texts of trace_marker to other buffers"))
+                            .hint("name a function of the program: uprobe:PATH:FUNCTION");
+                    }
+                    if !config.options.iter().any(|o| o == COPY) {
+                        config.options.push(COPY.to_owned());
+                    }
+                    continue;
+                }
+                Point::Probe { on, is_return, place, arguments } => {
+                    let place = match on {
+                        ProbeOn::User => place::of_program(option, place)?,
+                        ProbeOn::Kernel => place.clone(),
+                    };
+                    let name = end.probe(self.are_several);
+                    probes.add(*on, &name, *is_return, &place, arguments).with_hint()?
+                }
+            };
+            let covers = |e: &EventSpec| {
+                e.pattern == event || e.pattern.strip_suffix(":*") == event.split(':').next()
+            };
+            if !config.events.iter().any(covers) {
+                config.events.push(EventSpec::new(event.clone()));
+            }
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    /// The programs and libraries that have probes.
+    pub(in crate::cmd) fn programs(&self) -> impl Iterator<Item = &str> {
+        self.asked.iter().filter_map(|end| match &end.asked.point {
+            Point::Probe { on: ProbeOn::User, place, .. } => {
+                let place = place.strip_prefix("usdt:").unwrap_or(place);
+                place.split(':').next()
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether the places of all probes are found now.
+    ///
+    /// # Errors
+    /// When one is not.
+    pub(in crate::cmd) fn check(&self) -> anyhow::Result<()> {
+        for end in &self.asked {
+            if let Point::Probe { on: ProbeOn::User, place, .. } = &end.asked.point {
+                place::of_program(end.option, place)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Finder {
@@ -109,21 +259,13 @@ impl Finder {
     /// # Errors
     /// One sentence that names the option.
     pub(super) fn new(ends: Option<(&str, &str)>, key: &str) -> anyhow::Result<Self> {
-        let Some((from, to)) = ends else { return Ok(Self { ends: None, asked: Vec::new() }) };
-        let first = Asked::parse("--from", from)?;
-        let last = Asked::parse("--to", to)?;
-        let ends = Ends {
-            from: first.found_by("from"),
-            to: last.found_by("to"),
-            key: Key::parse(key),
-            names: (from.to_owned(), to.to_owned()),
-        };
-        Ok(Self { ends: Some(ends), asked: vec![("from", first), ("to", last)] })
+        Ok(Self { both: ends.map(|ends| Both::new(ends, key, false)).transpose()? })
     }
 
     /// The names of the ends, where spans are looked for.
-    pub(super) fn names(&self) -> Option<&(String, String)> {
-        self.ends.as_ref().map(|ends| &ends.names)
+    pub(super) fn names(&self) -> Option<(&str, &str)> {
+        let [from, to] = &self.both.as_ref()?.asked;
+        Some((&from.text, &to.text))
     }
 
     /// Adds what has to be recorded for the ends. The probes stay as long as the value that is returned.
@@ -136,40 +278,8 @@ impl Finder {
         config: &mut RecordConfig,
     ) -> anyhow::Result<Probes> {
         let mut probes = Probes::new(tracefs);
-        for (name, asked) in &self.asked {
-            let event = match &asked.point {
-                Point::Event(event) => {
-                    if !tracefs.events().with_hint()?.iter().any(|e| e.to_string() == *event) {
-                        return Err(anyhow!("--{name} {event}: this kernel has no such event"))
-                            .hint("latlab record --list events");
-                    }
-                    event.clone()
-                }
-                Point::Marker(_) => {
-                    if !tracefs.root().join("options").join(COPY).exists() {
-                        return Err(anyhow!("--{name} marker: this kernel has no option {COPY}, which brings texts of trace_marker to other buffers"))
-                            .hint("name a function of the program: uprobe:PATH:FUNCTION");
-                    }
-                    if !config.options.iter().any(|o| o == COPY) {
-                        config.options.push(COPY.to_owned());
-                    }
-                    continue;
-                }
-                Point::Probe { on, is_return, place, arguments } => {
-                    let option = format!("--{name}");
-                    let place = match on {
-                        ProbeOn::User => place::of_program(&option, place)?,
-                        ProbeOn::Kernel => place.clone(),
-                    };
-                    probes.add(*on, name, *is_return, &place, arguments).with_hint()?
-                }
-            };
-            let covers = |e: &EventSpec| {
-                e.pattern == event || e.pattern.strip_suffix(":*") == event.split(':').next()
-            };
-            if !config.events.iter().any(covers) {
-                config.events.push(EventSpec::new(event));
-            }
+        if let Some(both) = &self.both {
+            both.prepare(tracefs, config, &mut probes)?;
         }
         Ok(probes)
     }
@@ -187,11 +297,12 @@ impl Finder {
         known: &Known,
         part: Ending,
     ) -> anyhow::Result<(Vec<Thread>, Found)> {
-        let Some(ends) = &self.ends else {
+        let Some(both) = &self.both else {
             return Ok((threads_to_the_end(capture, chosen, known), Found::default()));
         };
-        let mut found = spans::spans(file, ends, part)?;
-        let all = spans::threads(capture, &std::mem::take(&mut found.spans), ends);
+        let ends = both.ends_in(file);
+        let mut found = spans::spans(file, &ends, part)?;
+        let all = spans::threads(capture, &std::mem::take(&mut found.spans), &ends);
         let is_chosen = |thread: &Thread| match chosen {
             Chosen::Tids(tids) => tids.is_empty() || tids.contains(&thread.tid),
             Chosen::Name(name) => is_named(name, &thread.name),

@@ -8,7 +8,7 @@ mod capture_session;
 mod counting;
 #[cfg(feature = "host")]
 mod debug_info;
-mod ends;
+pub(super) mod ends;
 mod family;
 mod hunt;
 mod levels;
