@@ -16,7 +16,7 @@ Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
 Machine: latency idle_states mainaffinity power
 why
-Causes: task deadline from to key limit captures prove window vmlinux map
+Causes: task deadline span from to key limit captures prove window vmlinux map
 Tracing: trace functions user_stacks
 Measurement: duration loops priority interval threads affinity unbound smp policy mlockall compute distance aligned priospread level lock
 Load: load load_command
@@ -25,7 +25,7 @@ Output: histogram histofall quiet verbose samples format histfile json_file nsec
 Machine: latency idle_states mainaffinity
 watch !on !out !max_memory
 Tasks: config deadline limit period
-Spans: from to key
+Spans: span from to key
 Limits: budget captures disk buffer keep_days duration
 Output: dir listen exec
 watch status

@@ -38,6 +38,7 @@ pub mod memory;
 pub mod menu;
 pub mod noise;
 pub mod on_board;
+pub mod preset;
 #[cfg(feature = "host")]
 pub mod profile;
 pub mod record;

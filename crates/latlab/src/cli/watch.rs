@@ -1,5 +1,6 @@
 //! `latlab watch`: its options.
 
+use crate::cli::preset::Preset;
 use crate::cli::time::micros_ns;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
@@ -44,6 +45,9 @@ pub struct Args {
     /// The event that ends a span; of tasks, where they are given.
     #[arg(long, value_name = "EVENT", requires = "from")]
     to: Option<String>,
+    /// Watch these spans, in place of --from and --to.
+    #[arg(long, value_enum, value_name = "PRESET", conflicts_with_all = ["from", "to", "key", "limit", "period"])]
+    span: Option<Preset>,
     /// What both events have in common: tid, cpu, none, or fields of them [default: tid].
     #[arg(long, value_name = "KEY", requires = "from")]
     key: Option<String>,
@@ -130,6 +134,7 @@ struct FileTask {
 #[serde(default, deny_unknown_fields)]
 struct FileSpan {
     name: String,
+    preset: Option<Preset>,
     from: String,
     to: String,
     key: Option<String>,
@@ -209,7 +214,7 @@ impl Args {
         };
         self.check_names()?;
         let spans = self.spans(file.span)?;
-        let given = self.tasks.iter().filter(|_| self.from.is_none()).map(|name| FileTask {
+        let given = self.tasks.iter().filter(|_| !self.has_span()).map(|name| FileTask {
             name: name.clone(),
             deadline: self.deadline.clone(),
             limit: self.limit.clone(),
@@ -265,15 +270,17 @@ impl Args {
     /// The spans of the command line, one for each task there, and those of a file.
     fn spans(&self, of_file: Vec<FileSpan>) -> anyhow::Result<Vec<SpanConfig>> {
         let mut given = Vec::new();
-        if let (Some(from), Some(to)) = (&self.from, &self.to) {
+        let ends = self.from.as_deref().zip(self.to.as_deref());
+        if let Some((from, to)) = self.span.map(Preset::ends).or(ends) {
             let all: Vec<Option<&String>> = match self.tasks.as_slice() {
                 [] => vec![None],
                 tasks => tasks.iter().map(Some).collect(),
             };
             given.extend(all.into_iter().map(|task| FileSpan {
                 name: task.map_or_else(|| "span".to_owned(), |task| format!("{task} span")),
-                from: from.clone(),
-                to: to.clone(),
+                preset: None,
+                from: from.to_owned(),
+                to: to.to_owned(),
                 key: self.key.clone(),
                 task: task.cloned(),
                 deadline: self.deadline.clone(),
@@ -290,11 +297,15 @@ impl Args {
         Ok(spans)
     }
 
+    fn has_span(&self) -> bool {
+        self.from.is_some() || self.span.is_some()
+    }
+
     /// What is for the tasks of the command line needs one, and the name of a subcommand among options is no task.
     fn check_names(&self) -> anyhow::Result<()> {
         let options =
             [("--deadline", &self.deadline), ("--limit", &self.limit), ("--period", &self.period)];
-        let is_named = !self.tasks.is_empty() || self.from.is_some();
+        let is_named = !self.tasks.is_empty() || self.has_span();
         let given = options.iter().find(|o| o.1.is_some()).filter(|_| !is_named);
         if let Some((option, _)) = given {
             let key = option.trim_start_matches('-');
@@ -332,9 +343,15 @@ impl Args {
 
 impl FileSpan {
     fn config(self) -> anyhow::Result<SpanConfig> {
-        let Self { name, from, to, key, task, deadline } = self;
+        let Self { name, preset, mut from, mut to, key, task, deadline } = self;
         if name.is_empty() {
             return Err(anyhow!("a table [[span]] without a name")).hint("name = \"request\"");
+        }
+        if let Some(preset) = preset {
+            if !(from.is_empty() && to.is_empty()) {
+                bail!("span {name}: preset, or from and to");
+            }
+            (from, to) = (preset.ends().0.to_owned(), preset.ends().1.to_owned());
         }
         for (which, text) in [("from", &from), ("to", &to)] {
             if text.is_empty() {
@@ -435,6 +452,13 @@ mod tests {
         let names: Vec<&str> = found.spans.iter().map(|s| s.name.as_str()).collect();
         assert_eq!((found.tasks[0].name.as_str(), names), ("c", vec!["span", "io"]));
         assert_eq!((found.spans[1].key.as_str(), found.spans[1].task.as_deref()), ("cpu", None));
+
+        let found = config(&["a", "--span", "sd-notify"], None).unwrap();
+        let own = &found.spans[0];
+        assert_eq!((own.from.as_str(), &own.to), ("uprobe:libsystemd.so.0:sd_notify", &own.from));
+        let file = "[[span]]\nname = \"turn\"\npreset = \"poll-loop\"\ntask = \"server\"\n";
+        let found = config(&[], Some(file)).unwrap();
+        assert!(found.spans[0].from.starts_with("sysret:epoll_"), "{found:?}");
     }
 
     #[test]

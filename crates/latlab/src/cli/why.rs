@@ -1,5 +1,6 @@
 //! `latlab why`: the options of `wakeup`, and those of the capture session.
 
+use crate::cli::preset::Preset;
 use crate::cli::time::micros_ns;
 use crate::cli::wakeup;
 use crate::outcome::HintExt;
@@ -59,6 +60,9 @@ pub struct Args {
     /// The event that ends a span; `sysret:`, `uretprobe:` and `kretprobe:` are returns.
     #[arg(long, value_name = "EVENT", requires = "from")]
     to: Option<String>,
+    /// Explain these spans, in place of --from and --to.
+    #[arg(long, value_enum, value_name = "PRESET", conflicts_with_all = ["from", "to", "key", "limit", "window"])]
+    span: Option<Preset>,
     /// What is equal in both events of a span: `tid`, `cpu`, `none`, or a field of both (`FIELD,FIELD` if of other names).
     #[arg(long, value_name = "KEY", default_value = "tid", requires = "from")]
     pub key: String,
@@ -214,7 +218,7 @@ impl Args {
 
     /// The first and last event of spans.
     pub fn ends(&self) -> Option<(&str, &str)> {
-        self.from.as_deref().zip(self.to.as_deref())
+        self.span.map(Preset::ends).or(self.from.as_deref().zip(self.to.as_deref()))
     }
 
     /// Whether a window of latencies was given.

@@ -144,6 +144,58 @@ fn spans_between_places_of_a_program_are_explained() {
     assert!(text.lines().count() <= 45, "{text}");
 }
 
+/// Callbacks of a node of ROS 2, whose library is found by its name in the program that runs: 1 ms, each tenth 20 ms.
+const NODE: &str = r#"#include <time.h>
+#include <unistd.h>
+void ros_trace_callback_start(const void *callback, int is_intra_process);
+void ros_trace_callback_end(const void *callback);
+static void burn(long us) {
+    struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t);
+    long end = t.tv_sec * 1000000 + t.tv_nsec / 1000 + us;
+    do clock_gettime(CLOCK_MONOTONIC, &t); while (t.tv_sec * 1000000 + t.tv_nsec / 1000 < end);
+}
+int main(void) {
+    for (int n = 1; ; n++) {
+        usleep(5000);
+        ros_trace_callback_start(&n, 0);
+        burn(n % 10 ? 1000 : 20000);
+        ros_trace_callback_end(&n);
+    }
+}
+"#;
+
+#[test]
+fn a_preset_finds_the_callbacks_of_ros() {
+    let Some(dir) = program() else { return };
+    let _alone = real_time();
+    let dir = dir.path();
+    let library = "void ros_trace_callback_start(const void *c, int i) { __asm__ volatile(\"\" : : \"r\"(c), \"r\"(i)); }\n\
+                   void ros_trace_callback_end(const void *c) { __asm__ volatile(\"\" : : \"r\"(c)); }\n";
+    std::fs::write(dir.join("tracetools.c"), library).unwrap();
+    std::fs::write(dir.join("node.c"), NODE).unwrap();
+    let cc = |args: &[&str]| succeed(Command::new("cc").current_dir(dir).arg("-O1").args(args));
+    cc(&["-shared", "-fPIC", "-o", "libtracetools.so", "tracetools.c"]);
+    cc(&["-o", "node", "node.c", "-L.", "-ltracetools", "-Wl,-rpath,$ORIGIN"]);
+    let mut node =
+        Command::new("chrt").current_dir(dir).args(["-f", "50", "./node"]).spawn().unwrap();
+    let maps = format!("/proc/{}/maps", node.id());
+    wait_for("the library", Duration::from_millis(20), || {
+        let maps = std::fs::read_to_string(&maps).unwrap_or_default();
+        maps.contains("libtracetools").then_some(())
+    });
+    let args =
+        ["--span", "ros2-callback", "--deadline", "10ms", "-D", "2", "--json", "--out", "run"];
+    let output = latlab(dir, &[&["why", "--task", "node"], &args[..]].concat());
+    node.kill().unwrap();
+    node.wait().unwrap();
+    let found = detail(&output);
+    let task = &found["activations"][0];
+    let of = |key: &str| task[key].as_u64().unwrap_or(0);
+    assert!(of("activations") >= 100 && of("late") * 10 <= of("activations") + 10, "{task:#}");
+    assert!(of("late") >= 5, "{task:#}");
+    assert_eq!(found["explanation"]["causes"][0]["mechanism"], "execution", "{found:#}");
+}
+
 /// One span follows the other, each as long as several intervals of the recording: all are seen but the first and the last.
 #[test]
 fn spans_cross_the_ends_of_intervals() {

@@ -22,6 +22,7 @@ use latlab_analysis::latency::capture::Capture;
 use latlab_sys::recorder::{EventSpec, RecordConfig};
 use latlab_sys::tracefs::{PROBE_GROUPS, ProbeOn, Probes, Tracefs};
 use latlab_trace::TraceFile;
+use std::path::PathBuf;
 
 /// The option that lets an instance have what is written to the top level's `trace_marker`.
 const COPY: &str = "copy_trace_marker";
@@ -110,18 +111,20 @@ pub(in crate::cmd) struct Both {
 #[derive(Debug)]
 struct End {
     option: &'static str,
+    /// Of its probe. Where one event ends a span and begins the next, both are one probe.
+    name: &'static str,
     text: String,
     asked: Asked,
 }
 
 impl End {
-    fn new(option: &'static str, text: &str) -> anyhow::Result<Self> {
-        Ok(Self { option, text: text.to_owned(), asked: Asked::parse(option, text)? })
+    fn new(option: &'static str, name: &'static str, text: &str) -> anyhow::Result<Self> {
+        Ok(Self { option, name, text: text.to_owned(), asked: Asked::parse(option, text)? })
     }
 
     /// The name of its probe, where there is one span, or where there are several.
     fn probe(&self, are_several: bool) -> String {
-        let name = self.option.trim_start_matches('-');
+        let name = self.name;
         match are_several {
             true => spans::probe_name(name, &self.text),
             false => name.to_owned(),
@@ -144,7 +147,8 @@ impl Both {
         key: &str,
         are_several: bool,
     ) -> anyhow::Result<Self> {
-        let asked = [End::new("--from", from)?, End::new("--to", to)?];
+        let last = if from == to { "from" } else { "to" };
+        let asked = [End::new("--from", "from", from)?, End::new("--to", last, to)?];
         Ok(Self { asked, key: Key::parse(key), are_several })
     }
 
@@ -229,11 +233,11 @@ impl Both {
     }
 
     /// The programs and libraries that have probes.
-    pub(in crate::cmd) fn programs(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::cmd) fn programs(&self) -> impl Iterator<Item = PathBuf> {
         self.asked.iter().filter_map(|end| match &end.asked.point {
             Point::Probe { on: ProbeOn::User, place, .. } => {
                 let place = place.strip_prefix("usdt:").unwrap_or(place);
-                place.split(':').next()
+                place.split(':').next().map(place::file)
             }
             _ => None,
         })

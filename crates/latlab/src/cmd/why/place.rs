@@ -6,7 +6,7 @@ use crate::outcome::HintExt;
 use anyhow::{Context, anyhow, bail};
 use latlab_sys::mmap::Mapped;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Functions with similar names that are listed.
 const SIMILAR: usize = 6;
@@ -46,6 +46,47 @@ pub(super) fn of_program(option: &str, place: &str) -> anyhow::Result<String> {
     program.place(address).with_context(what)
 }
 
+/// The file of a program or library: the name of a library without a folder is searched in the folders of ROS and of the
+/// dynamic linker (ld.so(8)).
+pub(super) fn file(path: &str) -> PathBuf {
+    let list = |dir: &str| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let below = |dir: &str| list(dir).map(|e| e.path()).collect::<Vec<_>>();
+    let given = PathBuf::from(path);
+    if !is_library(path) || given.exists() {
+        return given;
+    }
+    let ros = below("/opt/ros").into_iter().map(|dir| dir.join("lib"));
+    let usual = ["/usr/local/lib", "/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+    let of_triplets = below("/usr/lib").into_iter().filter(|dir| dir.is_dir());
+    let mut all = ros.chain(usual.map(PathBuf::from)).chain(of_triplets);
+    all.find_map(|dir| Some(dir.join(path)).filter(|p| p.is_file())).unwrap_or(given)
+}
+
+fn is_library(path: &str) -> bool {
+    !path.contains('/') && path.contains(".so")
+}
+
+/// The library of this name that a program has mapped.
+fn in_use(name: &str) -> Option<PathBuf> {
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let is_process = |e: &std::fs::DirEntry| {
+        e.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)
+    };
+    let maps = |e: std::fs::DirEntry| std::fs::read_to_string(e.path().join("maps")).ok();
+    processes.filter(is_process).filter_map(maps).find_map(|maps| mapped(&maps, name))
+}
+
+/// The file of this name in `/proc/PID/maps`. Behind the name of a symbolic link the version may follow.
+fn mapped(maps: &str, name: &str) -> Option<PathBuf> {
+    maps.lines().find_map(|line| {
+        let path = &line[line.find('/')?..];
+        let file = path.rsplit('/').next()?;
+        let rest = file.strip_prefix(name)?;
+        let is_it = rest.is_empty() || rest.starts_with('.') && !rest.ends_with(" (deleted)");
+        is_it.then(|| PathBuf::from(path))
+    })
+}
+
 struct Program {
     path: String,
     data: Mapped,
@@ -53,7 +94,9 @@ struct Program {
 
 impl Program {
     fn open(path: &str) -> anyhow::Result<Self> {
-        let real = std::fs::canonicalize(path).with_context(|| path.to_owned())?;
+        let file = file(path);
+        let used = (is_library(path) && !file.exists()).then(|| in_use(path)).flatten();
+        let real = std::fs::canonicalize(used.unwrap_or(file)).with_context(|| path.to_owned())?;
         let path = real.to_str().map(str::to_owned).unwrap_or_default();
         if path.is_empty() || path.contains([' ', ':', '\n']) {
             bail!("{}: the kernel takes no path with a space or colon", real.display());
@@ -192,6 +235,19 @@ fn number(text: &str) -> anyhow::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A mapped library has its version behind its name; one that was replaced is not there.
+    #[test]
+    fn libraries_are_found_by_their_names() {
+        let maps = "7f00-7f01 r-xp 00000000 fe:00 12 /opt/app/liba.so.0.35.0\n\
+                    7f02-7f03 r-xp 00000000 fe:00 13 /usr/lib/libb.so.1 (deleted)\n\
+                    7f04-7f05 rw-p 00000000 00:00 0\n7ffe-7fff r-xp 00000000 00:00 0 [vdso]\n";
+        assert_eq!(mapped(maps, "liba.so.0"), Some("/opt/app/liba.so.0.35.0".into()));
+        assert_eq!(mapped(maps, "liba.so"), Some("/opt/app/liba.so.0.35.0".into()));
+        assert_eq!((mapped(maps, "libb.so.1"), mapped(maps, "a.so.0")), (None, None));
+        assert!(file("libc.so.6").is_absolute(), "{:?}", file("libc.so.6"));
+        assert_eq!(file("./libc.so.6"), Path::new("./libc.so.6"));
+    }
 
     #[test]
     fn notes_of_static_probes_are_read_and_damaged_ones_end_them() {

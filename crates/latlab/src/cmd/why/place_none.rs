@@ -2,6 +2,7 @@
 
 use crate::outcome::HintExt;
 use anyhow::anyhow;
+use std::path::PathBuf;
 
 /// A place as `uprobe_events` takes it.
 ///
@@ -15,4 +16,9 @@ pub(super) fn of_program(option: &str, place: &str) -> anyhow::Result<String> {
         _ => Err(anyhow!("{option} {place}: this build finds no functions and lines"))
             .hint("uprobe:PATH:0xOFFSET, the offset in the file as `objdump -h -t` tells it"),
     }
+}
+
+/// The file of a program or library.
+pub(super) fn file(path: &str) -> PathBuf {
+    path.into()
 }
