@@ -21,6 +21,10 @@ pub(super) const MESSAGES: &[Message] = &[
     fixed!("why.test-shallow-idle", "Idle exit latency limited to 0 µs"),
     Message { id: "why.test-other-cpus", text: test_other_cpus },
     fixed!("why.reason-no-other-cpu", "no other CPU is available"),
+    fixed!(
+        "why.reason-other-program",
+        "the test changes no affinity and memory of another program"
+    ),
     Message { id: "why.reason-all-cpus-measured", text: reason_all_cpus_measured },
     Message { id: "why.reason-rt-limit", text: reason_rt_limit },
     Message { id: "why.reason-no-such-interrupt", text: reason_no_such_interrupt },

@@ -84,7 +84,7 @@ pub struct Args {
     #[command(flatten)]
     pub wakeup: wakeup::Args,
     /// Program to start and to explain.
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["files", "prove"])]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "files")]
     pub command: Vec<String>,
 }
 

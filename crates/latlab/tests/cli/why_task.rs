@@ -141,6 +141,25 @@ fn counters_decide(detail: &Value) {
     assert!(execution["late"]["time_ns"].as_u64() > execution["on_time"]["time_ns"].as_u64());
 }
 
+/// A load that is stopped takes the excess of the program along, in blocks with and without it.
+#[test]
+fn a_mitigation_is_tested_on_the_program() {
+    if !can_run() {
+        return skip("it takes root, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let hog = "exec chrt -f 60 taskset -c 0 sh -c 'while :; do i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; sleep 0.0373; done'";
+    let options = ["--deadline", "2ms", "-D", "6", "--test-mitigation", "--load-command", hog];
+    let detail = detail(&why(&options, &control_loop("60", "")));
+    let tests = detail["mitigation_tests"].as_array().unwrap();
+    let test = tests.iter().find(|t| t["remedy"]["id"] == "why.test-load-stopped");
+    let effect = &test.unwrap_or_else(|| panic!("{tests:#?}"))["effect"];
+    assert_eq!(effect["pairs"], 6, "{effect:#}");
+    assert!(effect["wakeups"][0].as_u64() >= Some(500), "{effect:#}");
+    assert!(effect["gone"].as_f64() > Some(0.8), "{effect:#}");
+    assert!(effect["interval"][0].as_f64() > Some(0.5), "{effect:#}");
+}
+
 /// A running task by its name, a load that another option starts, and the same from the captures.
 #[test]
 fn a_running_task_is_explained_by_name_and_again_from_its_captures() {

@@ -12,6 +12,8 @@ use super::ends::Finder;
 use super::levels::{Level, levels};
 use super::load::start_load;
 use super::places::Places;
+use super::prove;
+use super::prove_task::TaskBlocks;
 use super::target::{Begun, Target};
 use super::user_stacks;
 use super::window::Window;
@@ -60,10 +62,6 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
     let late = args.task_limit()?;
     let finder = Finder::new(args.ends(), &args.key)?;
-    if args.prove {
-        return Err(anyhow!("--test-mitigation: not available with --task"))
-            .hint("change a setting and compare two runs with latlab compare");
-    }
     let places = Places::open(&args.vmlinux)?;
     let tracefs = Tracefs::find().with_hint()?.tracefs;
     let preset = if args.trace == Trace::Auto { Trace::Events } else { args.trace };
@@ -114,45 +112,41 @@ fn record(
         // The program's files are mapped.
         latlab_sys::mmap::survive_truncation();
     }
+    let length = Duration::from_nanos(asked.duration_ns);
     let recording = Recording {
-        late,
         most: asked.captures,
-        folder,
-        length: Duration::from_nanos(asked.duration_ns),
-        kept: Vec::new(),
-        threads: Vec::new(),
+        folder: Some(folder),
         session: CaptureSession { traced: Some(level.name.clone()), ..CaptureSession::default() },
-        progress: Progress::new("why"),
-        chosen: Chosen::Tids(Vec::new()),
-        looked: Instant::now(),
-        followed: Instant::now(),
         counting: Counting::new(finder.names().is_none()),
         stacks: user_stacks::Recording::new(args.user_stacks()),
-        finder,
-        seen: Found::default(),
-        told: TraceNs(0),
-        window: Window::default(),
+        ..Recording::new(&finder, late, length)
     };
-    let found = recording.run(tracefs, &level, begun, &args.command);
-    drop(probes);
+    let recorded = recording.run(tracefs, &level, || begun.release(&args.command));
     load.finish()?;
-    let found = found?;
+    let (found, target) = recorded?;
     let cut = signal::stop_requested().map(|s| s.name());
     let duration_ns = found.session.duration_ns;
     let mut result = found.explain(machine_context(&session.run.machine))?;
     places.tell(&mut result)?;
+    if args.prove && cut.is_none() {
+        let mut blocks = TaskBlocks::new(&result, late, length, (&finder, tracefs, &level), target);
+        result.mitigation_tests = prove::run(&mut blocks, args, &result)?;
+    }
+    drop(probes);
+    let cut = cut.or_else(|| signal::stop_requested().map(|s| s.name()));
     Ok(Recorded { result, cut, duration_ns })
 }
 
 /// A program while it is recorded.
-struct Recording {
+pub(super) struct Recording<'a> {
     late: Option<Late>,
     most: usize,
-    folder: PathBuf,
+    /// For captures; `None`: none are kept.
+    folder: Option<PathBuf>,
     length: Duration,
     /// Captures with the longest time of an activation in each, ns.
     kept: Vec<(u64, PathBuf)>,
-    threads: Vec<Gathered>,
+    pub(super) threads: Vec<Gathered>,
     session: CaptureSession,
     progress: Progress,
     /// The threads of all intervals.
@@ -161,7 +155,7 @@ struct Recording {
     looked: Instant,
     /// When its threads were looked for.
     followed: Instant,
-    finder: Finder,
+    finder: &'a Finder,
     /// Counters of the program's threads.
     counting: Counting,
     /// User stacks of them.
@@ -192,17 +186,43 @@ enum Ended {
     Stopped,
 }
 
-impl Recording {
-    fn run(
+impl<'a> Recording<'a> {
+    /// Of activations alone.
+    pub(super) fn new(finder: &'a Finder, late: Option<Late>, length: Duration) -> Self {
+        Self {
+            late,
+            most: 0,
+            folder: None,
+            length,
+            kept: Vec::new(),
+            threads: Vec::new(),
+            session: CaptureSession::default(),
+            progress: Progress::new("why"),
+            chosen: Chosen::Tids(Vec::new()),
+            looked: Instant::now(),
+            followed: Instant::now(),
+            counting: Counting::new(false),
+            stacks: user_stacks::Recording::new(false),
+            finder,
+            seen: Found::default(),
+            told: TraceNs(0),
+            window: Window::default(),
+        }
+    }
+
+    /// Records what `begin` starts when the recording has begun.
+    ///
+    /// # Errors
+    /// When it cannot be recorded or started.
+    pub(super) fn run(
         mut self,
         tracefs: &Tracefs,
         level: &Level,
-        begun: Begun,
-        command: &[String],
-    ) -> anyhow::Result<Self> {
+        begin: impl FnOnce() -> anyhow::Result<Target>,
+    ) -> anyhow::Result<(Self, Target)> {
         let mut flight = FlightRecorder::start(tracefs, &level.config).with_hint()?;
         let capacity = flight.session().buffer_kb().max(1) * 1024;
-        let mut target = begun.release(command)?;
+        let mut target = begin()?;
         self.follow(&target);
         let started = Instant::now();
         let (mut interval, mut number) = (FIRST, 0);
@@ -223,7 +243,7 @@ impl Recording {
             self.take(snapshot, merged(chosen, target.chosen()), &of)?;
             if is_last || self.is_enough() {
                 self.session.duration_ns = started.elapsed().as_nanos() as u64;
-                return Ok(self);
+                return Ok((self, target));
             }
         }
     }
@@ -241,7 +261,7 @@ impl Recording {
 
     /// As many captures as were asked for.
     fn is_enough(&self) -> bool {
-        self.late.is_some() && self.kept.len() >= self.most
+        self.folder.is_some() && self.late.is_some() && self.kept.len() >= self.most
     }
 
     fn wait(&mut self, length: Duration, target: &mut Target, started: Instant) -> Ended {
@@ -327,7 +347,7 @@ impl Recording {
         let name = format!("{:04}.dat", of.number);
         let part = Ending { after: self.told, until: of.horizon };
         let known = known(&self.threads);
-        let (finder, chosen) = (&self.finder, &self.chosen);
+        let (finder, chosen) = (self.finder, &self.chosen);
         let analysis = || -> anyhow::Result<_> {
             let bytes = snapshot.to_bytes(Format::uncompressed()).with_hint()?;
             let file = trace_input::open(&bytes, name.as_ref())?;
@@ -356,6 +376,7 @@ impl Recording {
     }
 
     fn keep(&mut self, ns: u64, snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
         let most = if self.late.is_some() { self.most } else { self.most.min(WORST) };
         let least = self.kept.iter().enumerate().min_by_key(|(_, k)| k.0);
         let least = least.map(|(i, k)| (i, k.0)).filter(|_| self.kept.len() >= most);
@@ -368,7 +389,7 @@ impl Recording {
             }
             None => {}
         }
-        let path = self.folder.join(&capture.source);
+        let path = folder.join(&capture.source);
         snapshot.save(&path, Format::default()).with_hint()?;
         self.stacks.keep(&path, capture);
         self.kept.push((ns, path));
@@ -386,7 +407,7 @@ impl Recording {
         self.kept.sort_by(|a, b| a.1.cmp(&b.1));
         let files: Vec<PathBuf> = self.kept.into_iter().map(|k| k.1).collect();
         self.stacks.save()?;
-        let finding = (&self.finder, &self.chosen);
+        let finding = (self.finder, &self.chosen);
         let work = |tid| self.counting.of(tid);
         let mut result = explain(&files, finding, self.threads, self.late, (context, &[]), work)?;
         if let Some(first) = result.activations.first() {

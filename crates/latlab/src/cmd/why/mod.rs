@@ -28,6 +28,7 @@ mod places;
 #[path = "places_none.rs"]
 mod places;
 mod prove;
+mod prove_task;
 pub(super) mod target;
 mod trap;
 #[cfg(feature = "host")]

@@ -33,10 +33,49 @@ const SETTLE: Duration = Duration::from_millis(150);
 const RT: &str = "/proc/sys/kernel/sched_rt_";
 const TIMER_MIGRATION: &str = "/proc/sys/kernel/timer_migration";
 const NO_OTHER_CPU: &str = "why.reason-no-other-cpu";
+const OTHER_PROGRAM: &str = "why.reason-other-program";
+
+/// What is measured in blocks: latlab's own threads, or a program.
+pub(super) trait Blocks {
+    /// The configuration of latlab's own threads; `None`: a program, whose affinity and memory are its own.
+    fn own(&self) -> Option<&WakeupConfig>;
+    /// How long it was measured until now, ns: all blocks of a remedy take as long.
+    fn duration_ns(&self) -> u64;
+    /// Tells what is done now.
+    fn say(&mut self, words: &str);
+    /// Measures for a time, with the remedy applied or not, as far as it is about what is measured.
+    ///
+    /// # Errors
+    /// When nothing can be measured.
+    fn block(&mut self, time: Duration, remedy: &Remedy, away: bool) -> anyhow::Result<Histogram>;
+}
+
+impl Blocks for CaptureRunner {
+    fn own(&self) -> Option<&WakeupConfig> {
+        Some(&self.asked.wakeup.measure)
+    }
+
+    fn duration_ns(&self) -> u64 {
+        self.asked.duration_ns
+    }
+
+    fn say(&mut self, words: &str) {
+        self.progress.set(None, words);
+    }
+
+    fn block(&mut self, time: Duration, remedy: &Remedy, away: bool) -> anyhow::Result<Histogram> {
+        Self::block(self, time, &mut |config| match remedy {
+            Remedy::IdleStates => config.dma_latency_us = away.then_some(0),
+            Remedy::Paging => config.lock_memory = away,
+            Remedy::Elsewhere { from, to } if away => placed(&mut config.threads, *from, to),
+            _ => {}
+        })
+    }
+}
 
 /// What can be taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Remedy {
+pub(super) enum Remedy {
     /// The load that we started.
     Load,
     /// Settings of the kernel, in this order: file and value.
@@ -62,24 +101,24 @@ struct Trial {
 /// # Errors
 /// When nothing can be measured; a setting that cannot be changed is part of the result.
 pub fn run(
-    captures: &mut CaptureRunner,
+    blocks: &mut impl Blocks,
     args: &Args,
     result: &WhyResult,
 ) -> anyhow::Result<Vec<MitigationTest>> {
     let loaded = !args.wakeup.load.is_empty() || args.load_command.is_some();
     let mut proofs = Vec::new();
-    for trial in trials(result, loaded, &captures.asked.wakeup.measure) {
+    for trial in trials(result, loaded, blocks.own()) {
         if signal::stop_requested().is_some() {
             break;
         }
-        captures.progress.set(None, &format!("testing: {}", messages::note(&trial.note)));
-        proofs.push(prove(captures, args, result.limit_ns, trial)?);
+        blocks.say(&format!("testing: {}", messages::note(&trial.note)));
+        proofs.push(prove(blocks, args, result.limit_ns, trial)?);
     }
     Ok(proofs)
 }
 
 fn prove(
-    captures: &CaptureRunner,
+    blocks: &mut impl Blocks,
     args: &Args,
     limit_ns: u64,
     trial: Trial,
@@ -96,7 +135,7 @@ fn prove(
             return Ok(proof);
         }
     };
-    let share = Duration::from_nanos(captures.asked.duration_ns) / (2 * PAIRS as u32);
+    let share = Duration::from_nanos(blocks.duration_ns()) / (2 * PAIRS as u32);
     let block = share.clamp(Duration::from_millis(500), Duration::from_secs(5));
     let (mut plain, mut cured) = (Vec::new(), Vec::new());
     let mut load = (remedy != Remedy::Load).then(|| start_load(args)).transpose()?;
@@ -106,7 +145,7 @@ fn prove(
             if signal::stop_requested().is_some() {
                 break 'pairs;
             }
-            match measure(captures, args, &remedy, away, block, &mut load, &mut proof)? {
+            match measure(blocks, args, &remedy, away, block, &mut load, &mut proof)? {
                 Some(histogram) if away => cured.push(histogram),
                 Some(histogram) => plain.push(histogram),
                 None => return Ok(proof),
@@ -119,7 +158,7 @@ fn prove(
 
 /// One block; `None` when the remedy cannot be applied, which the proof then says.
 fn measure(
-    captures: &CaptureRunner,
+    blocks: &mut impl Blocks,
     args: &Args,
     remedy: &Remedy,
     away: bool,
@@ -157,17 +196,11 @@ fn measure(
         _ => {}
     }
     std::thread::sleep(SETTLE);
-    let histogram = captures.block(block, &mut |config| match remedy {
-        Remedy::IdleStates => config.dma_latency_us = away.then_some(0),
-        Remedy::Paging => config.lock_memory = away,
-        Remedy::Elsewhere { from, to } if away => placed(&mut config.threads, *from, to),
-        _ => {}
-    })?;
-    Ok(Some(histogram))
+    Ok(Some(blocks.block(block, remedy, away)?))
 }
 
 /// What is tried: first against the causes, then the load as a whole.
-fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial> {
+fn trials(result: &WhyResult, loaded: bool, config: Option<&WakeupConfig>) -> Vec<Trial> {
     let online = policy::online().unwrap_or_default();
     let mut trials: Vec<Trial> = Vec::new();
     for cluster in &result.explanation.causes {
@@ -205,7 +238,7 @@ fn remedies(
     cluster: &RootCause,
     cpu: CpuId,
     online: &[CpuId],
-    config: &WakeupConfig,
+    config: Option<&WakeupConfig>,
 ) -> Vec<Attempt> {
     let others: Vec<CpuId> = online.iter().copied().filter(|&c| c != cpu).collect();
     let elsewhere = elsewhere(cpu, &others, config);
@@ -230,9 +263,7 @@ fn remedies(
         }
         Mechanism::Throttling => vec![unthrottled_attempt()],
         Mechanism::IdleExit => shallow(config).into_iter().collect(),
-        Mechanism::PageFault if !config.lock_memory => {
-            vec![(Note::new("why.test-memory-locked"), Ok(Remedy::Paging))]
-        }
+        Mechanism::PageFault => memory_locked(config).into_iter().collect(),
         Mechanism::TimerCallback => {
             match fs::read_to_string(TIMER_MIGRATION).as_deref().map(str::trim) {
                 Ok("0") => vec![(
@@ -260,9 +291,18 @@ fn remedies(
     }
 }
 
-fn shallow(config: &WakeupConfig) -> Option<Attempt> {
+fn shallow(config: Option<&WakeupConfig>) -> Option<Attempt> {
     let note = Note::new("why.test-shallow-idle");
-    (config.dma_latency_us != Some(0)).then_some((note, Ok(Remedy::IdleStates)))
+    let is_held = config.is_some_and(|config| config.dma_latency_us == Some(0));
+    (!is_held).then_some((note, Ok(Remedy::IdleStates)))
+}
+
+fn memory_locked(config: Option<&WakeupConfig>) -> Option<Attempt> {
+    let note = Note::new("why.test-memory-locked");
+    match config {
+        Some(config) => (!config.lock_memory).then_some((note, Ok(Remedy::Paging))),
+        None => Some((note, Err(Note::new(OTHER_PROGRAM)))),
+    }
 }
 
 /// Whether most of the windows that a cluster is the main cause of passed in idle.
@@ -276,7 +316,10 @@ fn mostly_idle(cluster: &RootCause, windows: &[Window]) -> bool {
 }
 
 /// The measured task on CPUs that the cause does not keep: what is bound to its CPU stays there.
-fn elsewhere(cpu: CpuId, others: &[CpuId], config: &WakeupConfig) -> Attempt {
+fn elsewhere(cpu: CpuId, others: &[CpuId], config: Option<&WakeupConfig>) -> Attempt {
+    let Some(config) = config else {
+        return (Note::new("why.test-other-cpus"), Err(Note::new(OTHER_PROGRAM)));
+    };
     let used = |c: &CpuId| config.threads.contains(&Some(*c));
     let free: Vec<CpuId> = others.iter().copied().filter(|c| !used(c)).collect();
     let note = Note::new("why.test-other-cpus");
@@ -465,7 +508,7 @@ mod tests {
         let online = [CpuId(0), CpuId(1)];
         let ids = |mechanism: &str, thread: &str| -> Vec<String> {
             let cause = cause(mechanism, thread);
-            let all = remedies(&cause, CpuId(0), &online, &WakeupConfig::default());
+            let all = remedies(&cause, CpuId(0), &online, Some(&WakeupConfig::default()));
             all.iter().filter_map(|a| a.0.id().map(str::to_owned)).collect()
         };
         let unbound = ["why.test-unbound-work-moved"];
@@ -485,7 +528,7 @@ mod tests {
         };
         let cpus = [CpuId(1), CpuId(2)];
         let one = config(&[Some(0), Some(2)]);
-        let (note, remedy) = elsewhere(CpuId(0), &cpus, &one);
+        let (note, remedy) = elsewhere(CpuId(0), &cpus, Some(&one));
         let cpus_of = vec![Value::from(Quantity::Cpu(1))];
         assert_eq!(note, Note::new("why.test-other-cpus").value("cpus", cpus_of));
         let Ok(Remedy::Elsewhere { from, to }) = remedy else { panic!("{remedy:?}") };
@@ -494,11 +537,15 @@ mod tests {
         assert_eq!(threads, [Some(CpuId(1)), Some(CpuId(2))]);
         let all = config(&[Some(0), Some(1), Some(2)]);
         assert!(
-            elsewhere(CpuId(0), &cpus, &all)
+            elsewhere(CpuId(0), &cpus, Some(&all))
                 .1
                 .is_err_and(|e| e.id() == Some("why.reason-all-cpus-measured"))
         );
-        assert!(elsewhere(CpuId(0), &[], &all).1.is_err());
+        assert!(elsewhere(CpuId(0), &[], Some(&all)).1.is_err());
+        // The threads of another program stay where they are.
+        let reason = elsewhere(CpuId(0), &cpus, None).1.unwrap_err();
+        assert_eq!(reason.id(), Some(OTHER_PROGRAM));
+        assert!(memory_locked(None).unwrap().1.is_err() && shallow(None).is_some());
     }
 
     #[test]
