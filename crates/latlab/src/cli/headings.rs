@@ -16,7 +16,7 @@ Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
 Machine: latency idle_states mainaffinity power
 why
-Causes: task deadline span from to key limit captures prove window vmlinux map
+Causes: task deadline period span from to key limit captures prove window vmlinux map
 Tracing: trace functions user_stacks
 Measurement: duration loops priority interval threads affinity unbound smp policy mlockall compute distance aligned priospread level lock
 Load: load load_command

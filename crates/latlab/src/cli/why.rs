@@ -53,6 +53,9 @@ pub struct Args {
     /// An activation of the task that takes longer from its intended time to its end is late.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["limit", "window"])]
     deadline: Option<String>,
+    /// The period of the task, for skipped ones and as its deadline (default: as found, up to 2 s).
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "span", "window"])]
+    period: Option<String>,
     /// Explain spans that begin with this event: `sched:sched_waking`, `syscall:NAME`, `marker:TEXT`,
     /// `uprobe:PATH:FUNCTION`, `usdt:PATH:PROVIDER:NAME`, `kprobe:FUNCTION`; behind it ` if FILTER`.
     #[arg(long, value_name = "EVENT", requires = "to", conflicts_with_all = ["limit", "window"])]
@@ -216,6 +219,18 @@ impl Args {
         }
     }
 
+    /// The period of the task, where it is given.
+    ///
+    /// # Errors
+    /// When it is no time above zero.
+    pub fn task_period(&self) -> anyhow::Result<Option<Nanos>> {
+        let Some(text) = &self.period else { return Ok(None) };
+        match micros_ns("--period", text)? {
+            0 => bail!("--period {text}: the period must be above zero"),
+            ns => Ok(Some(Nanos(ns))),
+        }
+    }
+
     /// The first and last event of spans.
     pub fn ends(&self) -> Option<(&str, &str)> {
         self.span.map(Preset::ends).or(self.from.as_deref().zip(self.to.as_deref()))
@@ -229,6 +244,12 @@ impl Args {
     /// Whether a deadline was given.
     pub fn has_deadline(&self) -> bool {
         self.deadline.is_some()
+    }
+
+    /// The option that is about a task or spans alone, where one was given.
+    pub fn of_task(&self) -> Option<&'static str> {
+        let given = [("--deadline", self.deadline.is_some()), ("--period", self.period.is_some())];
+        given.into_iter().find(|o| o.1).map(|o| o.0)
     }
 
     /// The limit for captures from files; zero where only markers define late wake-ups.

@@ -235,7 +235,7 @@ fn nonsense_is_refused_in_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
     let not_a_trace = dir.path().join("words.dat");
     std::fs::write(&not_a_trace, "nothing of the kind").unwrap();
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["why", not_a_trace.to_str().unwrap()], "words.dat"),
         (&["why", "/no/such.dat"], "/no/such.dat"),
         (&["why", dir.path().to_str().unwrap()], "no captures"),
@@ -244,6 +244,12 @@ fn nonsense_is_refused_in_one_sentence() {
         (&["why", "--window", "5..3"], "--window 5..3"),
         (&["why", "--deadline", "1ms"], "--deadline"),
         (&["why", "--deadline", "1ms", "trace.dat"], "--deadline"),
+        (&["why", "--period", "1ms"], "--period: needs --task"),
+        (&["why", "--period", "1ms", "trace.dat"], "--period: needs --task"),
+        (
+            &["why", "--period", "0", "--task", "latlab"],
+            "--period 0: the period must be above zero",
+        ),
         (&["why", "--task", "a", "--", "true"], "--task a: not available with a command"),
         (&["why", "--window", "1us..5us", "trace.dat"], "--window: not available with files"),
         (&["why", "--map", "--window", "1us..5us", "trace.dat"], "--window: not available"),

@@ -43,6 +43,22 @@ fn cut(s: &Script, to: f64) -> Option<Cut> {
     window(s, 0.0, to)[0].cut
 }
 
+/// Three activations do not tell a period; one that is given does, and is the deadline.
+#[test]
+fn a_period_that_is_given_counts_those_that_are_left_out() {
+    let s = hanging();
+    let jobs = &window(&s, 0.0, 99_000.0)[0].jobs;
+    let mut own = Gathered::default();
+    // Two and one are left out; the last one takes 75 ms.
+    own.add(&[jobs[2], jobs[5], jobs[7]]);
+    let of =
+        |own: &Gathered| (own.period().map(|p| p.median_ns), own.summarize(LIMIT).counts.skipped);
+    assert_eq!(of(&own), (None, 0));
+    own.given_period = Some(Nanos(1_000_000));
+    assert_eq!(of(&own), (Some(1_000_000), 3));
+    assert_eq!(own.propose().0, Late::Response(Nanos(1_000_000)));
+}
+
 #[test]
 fn an_activation_is_cut_where_it_has_not_ended() {
     let s = hanging();

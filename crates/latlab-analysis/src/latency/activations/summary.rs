@@ -37,6 +37,8 @@ pub struct Gathered {
     pub maybe_cut: u64,
     /// The one that has not ended at the end of the last capture.
     pub open: Option<Cut>,
+    /// The distance of intended times, where it is given.
+    pub given_period: Option<Nanos>,
     /// The end of the last activation.
     told: Option<TraceNs>,
     /// What is late, where that is given.
@@ -119,8 +121,18 @@ impl Gathered {
         self.jobs.iter().chain(self.cut.iter().filter(move |job| late.is(job)))
     }
 
-    /// The distance of intended times in the longest capture in which they are regular.
+    /// The distance of intended times: given, or that in the longest capture in which they are regular.
     pub fn period(&self) -> Option<PeriodEstimate> {
+        let found = self.found_period();
+        match self.given_period {
+            Some(Nanos(median_ns)) => {
+                Some(PeriodEstimate { median_ns, ..found.unwrap_or_default() })
+            }
+            None => found,
+        }
+    }
+
+    fn found_period(&self) -> Option<PeriodEstimate> {
         let ends = self.begins.iter().skip(1).copied().chain([self.jobs.len()]);
         let mut captures: Vec<&[Job]> =
             self.begins.iter().zip(ends).map(|(&from, to)| &self.jobs[from..to]).collect();

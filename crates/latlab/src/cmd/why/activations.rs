@@ -75,7 +75,8 @@ pub(super) fn of_files(
     };
     let marker_judges = !of_spans && late.is_none();
     let by_name = matches!(chosen, Chosen::Name(_));
-    let Some(all) = captures::gather_all(files.len(), find, by_name, late, marker_judges)? else {
+    let Some(mut all) = captures::gather_all(files.len(), find, by_name, late, marker_judges)?
+    else {
         return Ok(None);
     };
     for (path, damage) in damaged {
@@ -89,6 +90,8 @@ pub(super) fn of_files(
              hrtimer_expire_entry for its intended times",
         );
     }
+    let period = args.task_period()?;
+    all.iter_mut().for_each(|thread| thread.given_period = period);
     let work = |tid: Tid| work.filter(|w| w.tid == tid.0);
     explain(files, (&finder, &chosen), all, late, (context, counters), work).map(Some)
 }

@@ -34,7 +34,7 @@ use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::part::part;
 use latlab_model::event::Event;
 use latlab_model::latency::{CaptureSession, SystemContext, WhyResult};
-use latlab_model::units::{TraceNs, format_ns};
+use latlab_model::units::{Nanos, TraceNs, format_ns};
 use latlab_sys::recorder::{FlightRecorder, Format, INCOMPLETE, Snapshot};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{clock, policy, signal};
@@ -60,7 +60,7 @@ const WORST: usize = 12;
 /// When there is no such program, it cannot be traced, or the result can be neither kept nor printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
-    let late = args.task_limit()?;
+    let (late, period) = (args.task_limit()?, args.task_period()?);
     let finder = Finder::new(args.ends(), &args.key)?;
     let places = Places::open(&args.vmlinux)?;
     let tracefs = Tracefs::find().with_hint()?.tracefs;
@@ -75,7 +75,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let probes = finder.prepare(&tracefs, &mut level.config)?;
     let mut session = Session::begin(global, "why", &asked)?;
     let recorded =
-        record(&session, args, (finder, &places, &tracefs), (level, begun, late), probes);
+        record(&session, args, (finder, &places, &tracefs), (level, begun, late, period), probes);
     let recorded = match recorded {
         Ok(recorded) => recorded,
         Err(error) => {
@@ -100,7 +100,7 @@ fn record(
     session: &Session,
     args: &Args,
     (finder, places, tracefs): (Finder, &Places, &Tracefs),
-    (level, begun, late): (Level, Begun, Option<Late>),
+    (level, begun, late, period): (Level, Begun, Option<Late>, Option<Nanos>),
     probes: impl Sized,
 ) -> anyhow::Result<Recorded> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
@@ -114,6 +114,7 @@ fn record(
     }
     let length = Duration::from_nanos(asked.duration_ns);
     let recording = Recording {
+        period,
         most: asked.captures,
         folder: Some(folder),
         session: CaptureSession { traced: Some(level.name.clone()), ..CaptureSession::default() },
@@ -140,6 +141,8 @@ fn record(
 /// A program while it is recorded.
 pub(super) struct Recording<'a> {
     late: Option<Late>,
+    /// The period, where it is given.
+    period: Option<Nanos>,
     most: usize,
     /// For captures; `None`: none are kept.
     folder: Option<PathBuf>,
@@ -191,6 +194,7 @@ impl<'a> Recording<'a> {
     pub(super) fn new(finder: &'a Finder, late: Option<Late>, length: Duration) -> Self {
         Self {
             late,
+            period: None,
             most: 0,
             folder: None,
             length,
@@ -308,6 +312,7 @@ impl<'a> Recording<'a> {
         let needed: Vec<_> = found.iter().map(|t| (t.tid, t.needed_from())).collect();
         let by_name = matches!(self.chosen, Chosen::Name(_));
         let fresh = gather(found, by_name, self.late, &mut self.threads);
+        self.threads.iter_mut().for_each(|thread| thread.given_period = self.period);
         rank(&mut self.threads, self.late.unwrap_or_default());
         let (begin, end) = ends(&capture);
         let can_keep = |from: &TraceNs| Window::fits(&snapshot, (*from, end), of.most);

@@ -68,9 +68,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Err(anyhow::anyhow!("--user-stacks: needs --task, or a command")).hint(
             "latlab why --task NAME --user-stacks; latlab's own threads wait for their timer alone",
         )
-    } else if args.has_deadline() {
-        Err(anyhow::anyhow!("--deadline: needs --task, a command, or --from and --to"))
-            .hint("latlab why --task NAME --deadline 1ms; --limit is for latlab's own threads")
+    } else if let Some(option) = args.of_task() {
+        Err(anyhow::anyhow!("{option}: needs --task, a command, or --from and --to")).hint(format!(
+            "latlab why --task NAME {option} 1ms; --limit is for latlab's own threads"
+        ))
     } else {
         hunt::run(global, args)
     }
@@ -84,9 +85,9 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         .hint("--limit TIME, as in latlab why FILE --limit 100us");
     }
     let limit = args.file_limit()?;
-    if args.has_deadline() && args.task.is_none() && args.ends().is_none() {
-        return Err(anyhow::anyhow!("--deadline: needs --task"))
-            .hint("latlab why FILE --task NAME --deadline 1ms");
+    if let (Some(option), None, None) = (args.of_task(), &args.task, args.ends()) {
+        return Err(anyhow::anyhow!("{option}: needs --task"))
+            .hint(format!("latlab why FILE --task NAME {option} 1ms"));
     }
     #[cfg(feature = "host")]
     if args.map {
