@@ -122,16 +122,22 @@ fn record(
         stacks: user_stacks::Recording::new(args.user_stacks()),
         ..Recording::new(&finder, late, length)
     };
-    let recorded = recording.run(tracefs, &level, || begun.release(&args.command));
+    let flight = FlightRecorder::start(tracefs, &level.config).with_hint();
+    let recorded = flight.and_then(|mut flight| {
+        let recorded = recording.run(&mut flight, || begun.release(&args.command))?;
+        Ok((flight, recorded))
+    });
     load.finish()?;
-    let (found, target) = recorded?;
+    let (flight, (found, target)) = recorded?;
     let cut = signal::stop_requested().map(|s| s.name());
     let duration_ns = found.session.duration_ns;
     let mut result = found.explain(machine_context(&session.run.machine))?;
     places.tell(&mut result)?;
     if args.prove && cut.is_none() {
-        let mut blocks = TaskBlocks::new(&result, late, length, (&finder, tracefs, &level), target);
+        let mut blocks = TaskBlocks::new(&result, late, length, &finder, (flight, target));
         result.mitigation_tests = prove::run(&mut blocks, args, &result)?;
+    } else {
+        drop(flight);
     }
     drop(probes);
     let cut = cut.or_else(|| signal::stop_requested().map(|s| s.name()));
@@ -220,11 +226,9 @@ impl<'a> Recording<'a> {
     /// When it cannot be recorded or started.
     pub(super) fn run(
         mut self,
-        tracefs: &Tracefs,
-        level: &Level,
+        flight: &mut FlightRecorder,
         begin: impl FnOnce() -> anyhow::Result<Target>,
     ) -> anyhow::Result<(Self, Target)> {
-        let mut flight = FlightRecorder::start(tracefs, &level.config).with_hint()?;
         let capacity = flight.session().buffer_kb().max(1) * 1024;
         let mut target = begin()?;
         self.follow(&target);

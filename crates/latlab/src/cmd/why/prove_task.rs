@@ -2,9 +2,9 @@
 
 use super::attach::Recording;
 use super::ends::Finder;
-use super::levels::Level;
 use super::prove::{Blocks, Remedy};
 use super::target::Target;
+use crate::outcome::OwnHintExt;
 use crate::progress::Progress;
 use anyhow::Context;
 use latlab_analysis::latency::activations::Late;
@@ -14,8 +14,8 @@ use latlab_model::latency::WhyResult;
 use latlab_model::units::Nanos;
 use latlab_model::wakeup::config::WakeupConfig;
 use latlab_stats::histogram::Histogram;
+use latlab_sys::recorder::FlightRecorder;
 use latlab_sys::settings::DmaLatency;
-use latlab_sys::tracefs::Tracefs;
 use std::time::Duration;
 
 /// Measures a program in blocks, with all events of the level with and without the remedy.
@@ -26,8 +26,8 @@ pub(super) struct TaskBlocks<'a> {
     late: Late,
     length: Duration,
     finder: &'a Finder,
-    tracefs: &'a Tracefs,
-    level: &'a Level,
+    /// One for all: to enable events anew disturbs all CPUs.
+    flight: FlightRecorder,
     /// Between two blocks.
     target: Option<Target>,
     progress: Progress,
@@ -39,15 +39,15 @@ impl<'a> TaskBlocks<'a> {
         result: &WhyResult,
         late: Option<Late>,
         length: Duration,
-        (finder, tracefs, level): (&'a Finder, &'a Tracefs, &'a Level),
-        target: Target,
+        finder: &'a Finder,
+        (flight, target): (FlightRecorder, Target),
     ) -> Self {
         let first = result.activations.first();
         let (task, tid) = first.map_or((String::new(), 0), |t| (t.task.clone(), t.tid));
         let late = late.unwrap_or(Late::Response(Nanos(result.limit_ns)));
         let progress = Progress::new("why");
         let target = Some(target);
-        Self { task, tid, late, length, finder, tracefs, level, target, progress }
+        Self { task, tid, late, length, finder, flight, target, progress }
     }
 }
 
@@ -71,7 +71,8 @@ impl Blocks for TaskBlocks<'_> {
             .transpose()?;
         let target = self.target.take().context("the program is not there any more")?;
         let recording = Recording::new(self.finder, Some(self.late), time);
-        let (mut found, target) = recording.run(self.tracefs, self.level, || Ok(target))?;
+        self.flight.rearm().with_hint()?;
+        let (mut found, target) = recording.run(&mut self.flight, || Ok(target))?;
         self.target = Some(target);
         finish(&mut found.threads);
         let own = |t: &&Gathered| t.tid.0 == self.tid || t.task == self.task;
