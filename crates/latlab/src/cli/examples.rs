@@ -69,7 +69,7 @@ pub const IMAGE: &str = "Examples:\n  latlab image --board beaglebone-black -o s
 pub const FETCH: &str = "Examples:\n  latlab --on ssh://root@board fetch\n  latlab --on ssh://root@board:2222 fetch\n  latlab --on ssh://root@board fetch 1795429300-4711";
 
 /// Of `latlab watch`.
-pub const WATCH: &str = "Examples:\n  latlab watch ctl_loop --deadline 1ms\n  latlab watch server --from syscall:read --to sysret:read --deadline 5ms\n  latlab watch --config /etc/latlab/watch.toml --listen 127.0.0.1:9464\n  latlab watch status --dir /var/lib/latlab/watch";
+pub const WATCH: &str = "Examples:\n  latlab watch ctl_loop --deadline 1ms\n  latlab watch server --from syscall:read --to sysret:read --deadline 5ms\n  latlab watch --config /etc/latlab/watch.toml --listen 127.0.0.1:9464";
 /// Of `latlab watch status`.
 pub const WATCH_STATUS: &str =
     "Examples:\n  latlab watch status\n  latlab watch status --dir /tmp/watch --json";

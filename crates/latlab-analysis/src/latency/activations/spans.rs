@@ -10,7 +10,7 @@ use super::from_capture::Thread;
 use crate::latency::capture::Capture;
 use latlab_model::event::EventKind;
 use latlab_model::latency::Release;
-use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_model::units::{Nanos, Tid, TraceNs};
 use latlab_trace::TraceFile;
 use latlab_trace::names::IntMap;
 use std::collections::BTreeMap;
@@ -18,27 +18,12 @@ use std::ops::ControlFlow;
 
 mod ends;
 
-pub use ends::{EndEvent, Ends, Key, Pairing, SpanError, events, probe_name};
+pub use ends::{EndEvent, Ends, Found, Key, Pairing, Span, SpanError, events, probe_name};
 
 /// Open spans at most; of more the older half is forgotten.
 const OPEN: usize = 1 << 20;
 /// Spans of one file at most.
 const SPANS: usize = 1 << 20;
-
-/// One span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// When it began.
-    pub from: TraceNs,
-    /// When it ended.
-    pub to: TraceNs,
-    /// The task of the last event.
-    pub tid: Tid,
-    /// The task of the first event.
-    pub begun_by: Tid,
-    /// The CPU of the first event.
-    pub cpu: CpuId,
-}
 
 /// Which spans of a file count: those that end behind the one time and not behind the other. A recording that is read
 /// in overlapping parts has each span once.
@@ -55,21 +40,6 @@ impl Default for Ending {
     fn default() -> Self {
         Self { after: TraceNs(0), until: TraceNs(u64::MAX) }
     }
-}
-
-/// The spans of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// In order of their ends.
-    pub spans: Vec<Span>,
-    /// When those began that have not ended until the last time that counts, in order.
-    pub open: Vec<TraceNs>,
-    /// First events, last events.
-    pub events: (u64, u64),
-    /// First events whose key had an open span already: it begins anew.
-    pub again: u64,
-    /// Last events without a first one.
-    pub unmatched: u64,
 }
 
 /// The spans of a file that end in a part of it.
@@ -287,6 +257,7 @@ mod tests {
     use crate::latency::scenario::{HIGH, IDLE, RT, Script};
     use latlab_model::event::Task;
     use latlab_model::latency::Cause;
+    use latlab_model::units::CpuId;
 
     fn ends() -> Ends {
         let names = ("a".to_owned(), "b".to_owned());

@@ -29,6 +29,7 @@ mod places;
 mod places;
 mod prove;
 mod prove_task;
+mod recording;
 pub(super) mod target;
 mod trap;
 #[cfg(feature = "host")]

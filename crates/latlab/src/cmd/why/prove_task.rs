@@ -1,8 +1,8 @@
 //! `--test-mitigation` of a program: its activations or spans in alternating blocks.
 
-use super::attach::Recording;
 use super::ends::Finder;
 use super::prove::{Blocks, Remedy};
+use super::recording::Recording;
 use super::target::Target;
 use crate::outcome::OwnHintExt;
 use crate::progress::Progress;

@@ -1,7 +1,6 @@
 //! The ends of spans: which events begin and end them, and which of those belong together.
 
 use crate::fnv::{digits, of_texts};
-use crate::latency::activations::spans::{Found, Span};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 use latlab_trace::{EventFormat, Field, Filter, FilterError, Missed, TraceFile};
 use std::collections::{BTreeMap, HashMap};
@@ -209,6 +208,36 @@ pub fn events(
         })
     });
     Ok(())
+}
+
+/// One span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it began.
+    pub from: TraceNs,
+    /// When it ended.
+    pub to: TraceNs,
+    /// The task of the last event.
+    pub tid: Tid,
+    /// The task of the first event.
+    pub begun_by: Tid,
+    /// The CPU of the first event.
+    pub cpu: CpuId,
+}
+
+/// The spans of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// In order of their ends.
+    pub spans: Vec<Span>,
+    /// When those began that have not ended until the last time that counts, in order.
+    pub open: Vec<TraceNs>,
+    /// First events, last events.
+    pub events: (u64, u64),
+    /// First events whose key had an open span already: it begins anew.
+    pub again: u64,
+    /// Last events without a first one.
+    pub unmatched: u64,
 }
 
 /// What began a span.
