@@ -139,6 +139,11 @@ impl Board {
             .args([
                 "-o",
                 "ConnectTimeout=5",
+                // A board that is reset does not end its connections.
+                "-o",
+                "ServerAliveInterval=5",
+                "-o",
+                "ServerAliveCountMax=3",
                 "-p",
                 &self.port.to_string(),
                 "root@127.0.0.1",
