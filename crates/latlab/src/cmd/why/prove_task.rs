@@ -31,6 +31,8 @@ pub(super) struct TaskBlocks<'a> {
     /// Between two blocks.
     target: Option<Target>,
     progress: Progress,
+    /// What is tested now.
+    words: String,
 }
 
 impl<'a> TaskBlocks<'a> {
@@ -47,7 +49,7 @@ impl<'a> TaskBlocks<'a> {
         let late = late.unwrap_or(Late::Response(Nanos(result.limit_ns)));
         let progress = Progress::new("why");
         let target = Some(target);
-        Self { task, tid, late, length, finder, flight, target, progress }
+        Self { task, tid, late, length, finder, flight, target, progress, words: String::new() }
     }
 }
 
@@ -61,10 +63,11 @@ impl Blocks for TaskBlocks<'_> {
     }
 
     fn say(&mut self, words: &str) {
-        self.progress.set(None, words);
+        words.clone_into(&mut self.words);
     }
 
     fn block(&mut self, time: Duration, remedy: &Remedy, away: bool) -> anyhow::Result<Histogram> {
+        self.progress.set(None, &self.words);
         // It lasts as long as the value.
         let _idle = (away && *remedy == Remedy::IdleStates)
             .then(|| DmaLatency::hold(0).context("/dev/cpu_dma_latency"))
