@@ -37,24 +37,16 @@ pub struct Lead {
 /// A capture that ends with the activation does not show what ends the sleep after it, which decides whether it was one.
 pub fn lead(capture: Capture, tid: Tid, job: Job, late: Late, known: &Known) -> Option<Lead> {
     let threads = threads(&capture, &Chosen::Tids(vec![tid]), known);
-    of_threads(capture, &threads, (tid, job, late))
+    lead_of_span(capture, &threads, tid, job, late)
 }
 
 /// The same of a span: `threads` has those of the capture.
 pub fn lead_of_span(
-    capture: Capture,
+    mut capture: Capture,
     threads: &[Thread],
     tid: Tid,
     job: Job,
     late: Late,
-) -> Option<Lead> {
-    of_threads(capture, threads, (tid, job, late))
-}
-
-fn of_threads(
-    mut capture: Capture,
-    threads: &[Thread],
-    (tid, job, late): (Tid, Job, Late),
 ) -> Option<Lead> {
     let found = threads.iter().find(|t| t.tid == tid).map_or(&[][..], |t| &t.jobs);
     let near = |own: &&Job| own.intended.0.abs_diff(job.intended.0) < APART;

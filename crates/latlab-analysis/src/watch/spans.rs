@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(told(&mut own, &[(&second, 700)]), [(500, 100)]);
     }
 
-    /// Spans that never end take no place for ever.
+    /// Of spans that never end the newer half is kept.
     #[test]
     fn the_oldest_open_spans_are_forgotten() {
         let mut own = follow("pid");

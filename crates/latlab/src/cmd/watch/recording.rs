@@ -169,7 +169,8 @@ impl Recording {
     ) -> anyhow::Result<()> {
         // Probes are removed only where nobody records them. Where the instance is gone, its events are too.
         let session = self.flight.session();
-        for selection in session.selections() {
+        let is_end = |s: &&Selection| self.spans.filter(&s.name(), &self.threads).is_some();
+        for selection in session.selections().iter().filter(is_end) {
             let _ = session.control().disable(selection);
         }
         self.flight = prepare(tracefs, self.buffer_kb.0, &mut self.spans)?;

@@ -29,6 +29,7 @@ use latlab_sys::recorder::{FlightRecorder, Format, INCOMPLETE, Snapshot};
 use latlab_sys::{clock, signal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
 /// The first interval, and the limits of later ones.
 const FIRST: Duration = Duration::from_millis(300);
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -221,7 +222,7 @@ impl<'a> Recording<'a> {
         let from = if of.is_last {
             None
         } else if self.finder.names().is_some() {
-            // A span that never ends takes no room from later ones.
+            // From the earliest open span whose events fit: one that never ends is left out.
             let begins: Vec<TraceNs> = open.into_iter().chain([of.horizon]).collect();
             let first = begins.partition_point(|from| !can_keep(from));
             begins.get(first).copied().filter(|_| capture.clock_is_monotonic)
